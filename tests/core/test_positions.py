@@ -1,0 +1,167 @@
+"""Positions against formulations of their own, written here."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tformer_lib import MultiHeadAttention, Transformer, TransformerConfig, causal_mask
+from tformer_lib.core.attention import Attend, FusedAttend
+from tformer_lib.core.positions import ALiBi, LearnedPositions, Rotary, SinusoidalPositions, sinusoidal
+
+properties = settings(derandomize=True, deadline=None, max_examples=40)
+
+
+@pytest.mark.parametrize(("n", "d", "offset"), [(7, 8, 0), (3, 2, 0), (4, 6, 1000)])
+def test_sinusoidal_entry_by_entry(n, d, offset):
+    table = sinusoidal(n, d, offset=offset, dtype=torch.float64)
+    assert table.shape == (n, d)
+    for row in range(n):
+        for column in range(d):
+            wave = math.cos if column % 2 else math.sin
+            angle = (row + offset) / 10000 ** (2 * (column // 2) / d)
+            assert table[row, column].item() == pytest.approx(wave(angle), abs=1e-10)
+
+
+def test_sinusoidal_is_float32_unless_told_and_exact_far_out():
+    table = sinusoidal(1, 2, offset=10_000_000)
+    assert table.dtype == torch.float32
+    assert table[0, 0].item() == pytest.approx(math.sin(10_000_000), abs=1e-6)
+    assert sinusoidal(0, 4).shape == (0, 4)
+
+
+def test_sinusoidal_turns_with_the_offset():
+    """The rotation property: the row at n + k is one fixed matrix times the row at n."""
+    d, k = 8, 5
+    table = sinusoidal(20, d, dtype=torch.float64)
+    matrix = torch.zeros(d, d)
+    for i in range(d // 2):
+        angle = k / 10000 ** (2 * i / d)
+        c, s = math.cos(angle), math.sin(angle)
+        matrix[2 * i : 2 * i + 2, 2 * i : 2 * i + 2] = torch.tensor([[c, s], [-s, c]])
+    torch.testing.assert_close(table[:-k] @ matrix.T, table[k:], rtol=0, atol=1e-10)
+
+
+def test_added_positions_keep_dtype_and_respect_offsets():
+    x = torch.randn(2, 6, 8)
+    for module in (SinusoidalPositions(8), LearnedPositions(10, 8)):
+        whole = module(x)
+        torch.testing.assert_close(module(x[:, 4:], offset=4), whole[:, 4:], rtol=0, atol=1e-12)
+        assert module.to(torch.bfloat16)(x.bfloat16()).dtype == torch.bfloat16
+    assert not list(SinusoidalPositions(8).parameters())
+
+
+def test_learned_positions_add_their_rows_and_learn():
+    module = LearnedPositions(6, 4)
+    x = torch.randn(2, 6, 4)
+    out = module(x)
+    assert torch.equal(out, x + module.table)
+    out.sum().backward()
+    assert torch.equal(module.table.grad, torch.full((6, 4), 2.0))
+
+
+def complex_rotary(x, offset=0, base=10000.0):
+    """RoFormer's two-dimensional form: the pair as a complex number, times e^(i n w)."""
+    n, d = x.shape[-2:]
+    pairs = torch.view_as_complex(x.reshape(*x.shape[:-1], d // 2, 2).contiguous())
+    w = torch.tensor([base ** (-2 * i / d) for i in range(d // 2)])
+    places = torch.tensor([float(offset + i) for i in range(n)])
+    return torch.view_as_real(pairs * torch.exp(1j * torch.outer(places, w))).reshape(x.shape)
+
+
+@pytest.mark.parametrize("d_head", [2, 6, 16])
+@pytest.mark.parametrize("offset", [0, 3, 5000])
+@pytest.mark.parametrize("base", [10000.0, 500.0])
+def test_rotary_against_complex_numbers(d_head, offset, base, agree):
+    x = torch.randn(2, 3, 7, d_head)
+    agree(Rotary(d_head, base)(x, offset), complex_rotary(x, offset, base))
+
+
+@properties
+@given(n=st.integers(0, 60), s=st.integers(0, 60), shift=st.integers(0, 500), seed=st.integers(0, 99))
+def test_rotary_scores_depend_on_the_offset_only(n, s, shift, seed):
+    generator = torch.Generator().manual_seed(seed)
+    q, k = torch.randn(2, 1, 1, 1, 8, generator=generator)
+    turn = Rotary(8)
+    here = turn(q, offset=n) @ turn(k, offset=s).mT
+    there = turn(q, offset=n + shift) @ turn(k, offset=s + shift).mT
+    torch.testing.assert_close(here, there, rtol=0, atol=1e-10)
+    torch.testing.assert_close(turn(q, offset=n).norm(), q.norm(), rtol=0, atol=1e-12)
+
+
+def test_rotary_scores_do_depend_on_the_offset():
+    q, k = torch.randn(2, 1, 1, 1, 8)
+    turn = Rotary(8)
+    assert not torch.allclose(turn(q, offset=1) @ k.mT, turn(q, offset=2) @ k.mT)
+
+
+def test_rotary_layer_is_shift_invariant(agree):
+    """A layer whose tokens all stand k places later gives the same output."""
+
+    class Shifted(Rotary):
+        def forward(self, x, offset=0):
+            return super().forward(x, offset + 11)
+
+    layer = MultiHeadAttention(12, 3, rotary=Rotary(4))
+    x = torch.randn(2, 6, 12)
+    here = layer(x, mask=causal_mask(6))
+    layer.rotary = Shifted(4)
+    agree(layer(x, mask=causal_mask(6)), here)
+    layer.rotary = None
+    assert not torch.allclose(layer(x, mask=causal_mask(6)), here)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_rotary_in_half_precision_rounds_once(dtype):
+    x = torch.randn(2, 3, 300, 16).to(dtype)
+    turned = Rotary(16)(x)
+    assert turned.dtype == dtype
+    exact = complex_rotary(x.double())
+    torch.testing.assert_close(turned.double(), exact, rtol=torch.finfo(dtype).eps, atol=1e-5)
+
+
+def test_alibi_slopes_of_the_paper():
+    assert ALiBi(8).slopes.tolist() == [1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64, 1 / 128, 1 / 256]
+    sixteen = ALiBi(16).slopes
+    torch.testing.assert_close(sixteen[0], torch.tensor(2**-0.5))
+    torch.testing.assert_close(sixteen[1:] / sixteen[:-1], torch.full((15,), 2**-0.5))
+    assert "slopes" not in ALiBi(8).state_dict()
+
+
+def test_alibi_bias_entry_by_entry():
+    bias = ALiBi(2)(3, 5)  # queries stand at 2, 3, 4
+    assert bias.shape == (2, 3, 5)
+    for h, slope in enumerate((1 / 16, 1 / 256)):
+        for n, place in enumerate((2, 3, 4)):
+            for s in range(5):
+                assert bias[h, n, s].item() == -slope * abs(place - s)
+    assert ALiBi(2)(0, 4).shape == (2, 0, 4)
+
+
+def test_alibi_of_late_queries_is_the_end_of_the_whole(agree):
+    agree(ALiBi(4)(3, 9), ALiBi(4)(9, 9)[:, -3:])
+
+
+@pytest.mark.parametrize("backend", [Attend, FusedAttend])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+def test_alibi_in_a_layer(backend, dtype):
+    bias = ALiBi(4)
+    q, k, v = (torch.randn(2, 4, 6, 8) for _ in range(3))
+    mask = causal_mask(6)
+    scores = q @ k.mT / math.sqrt(8) + bias(6, 6)
+    expected = scores.masked_fill(~mask, -math.inf).softmax(-1) @ v
+    out = backend(score_bias=bias)(q.to(dtype), k.to(dtype), v.to(dtype), mask)
+    assert out.dtype == dtype
+    tolerance = 1e-10 if dtype == torch.float64 else 20 * torch.finfo(dtype).eps
+    torch.testing.assert_close(out.double(), expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("backend", [Attend, FusedAttend])
+def test_a_whole_stack_with_alibi(backend):
+    config = TransformerConfig(d_model=12, n_heads=4, n_blocks=2)
+    model = Transformer(config, attend=lambda: backend(score_bias=ALiBi(4)))
+    x = torch.randn(2, 5, 12)
+    assert not torch.allclose(model(x), model(x.flip(1)).flip(1)[:, [1, 0, 2, 3, 4]])
+    assert model(x, mask=causal_mask(5)).shape == x.shape

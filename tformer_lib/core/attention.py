@@ -1,0 +1,295 @@
+"""Attention: the plain function of the text, two interchangeable backends, and the multi-head layer.
+
+The text writes tokens as columns and the attention matrix A with columns that sum to one; the code
+writes tokens as rows, so that the weights here are the transpose of A: rows (queries) sum to one.
+
+In a signature's shapes a name that begins with an underscore, such as _Dh, is one that the function
+compares itself, in order to say in an error what it was compared with.
+"""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+
+def check_broadcast(name: str, shape: tuple[int, ...], scores_shape: tuple[int, ...]) -> None:
+    """Raise unless a tensor of this `shape` broadcasts to the scores' shape (..., N, S) itself."""
+    try:
+        fits = torch.broadcast_shapes(shape, scores_shape) == scores_shape
+    except RuntimeError:
+        fits = False
+    if not fits:
+        raise ValueError(
+            f"a {name} of shape {tuple(shape)} does not broadcast to the scores' shape {tuple(scores_shape)}"
+        )
+
+
+def check_mask(mask: Tensor | None, scores_shape: tuple[int, ...]) -> None:
+    """Raise unless `mask` is None, or boolean and broadcastable to the scores' shape (..., N, S)."""
+    if mask is None:
+        return
+    if mask.dtype != torch.bool:
+        raise TypeError(f"a mask must be boolean (True = may attend), got dtype {mask.dtype}")
+    check_broadcast("mask", mask.shape, scores_shape)
+
+
+def check_qkv(q: Tensor, k: Tensor, v: Tensor) -> None:
+    """Raise unless queries and keys agree in width, keys and values in number, and all in what leads."""
+    if not q.shape[:-2] == k.shape[:-2] == v.shape[:-2]:
+        raise ValueError(
+            f"queries, keys and values must agree in all axes but the last two, got "
+            f"{tuple(q.shape)}, {tuple(k.shape)} and {tuple(v.shape)}"
+        )
+    if q.shape[-1] != k.shape[-1]:
+        raise ValueError(
+            f"queries and keys must have one width, got queries {tuple(q.shape)} and keys {tuple(k.shape)}"
+        )
+    if k.shape[-2] != v.shape[-2]:
+        raise ValueError(f"each key needs one value, got {k.shape[-2]} keys and {v.shape[-2]} values")
+
+
+def check_tokens(name: str, x: Tensor, d_model: int) -> None:
+    """Raise unless `x` is (B, N, D) with D = `d_model`."""
+    if x.ndim != 3 or x.shape[-1] != d_model:
+        raise ValueError(f"{name} must have shape (B, N, d_model={d_model}), got {tuple(x.shape)}")
+
+
+def bias_for(q: Tensor, k: Tensor, score_bias: nn.Module | None) -> Tensor | None:
+    """What `score_bias` adds to the scores of these queries and keys, in their dtype; None without one."""
+    if score_bias is None:
+        return None
+    bias = score_bias(q.shape[-2], k.shape[-2]).to(q.dtype)
+    check_broadcast("score bias", bias.shape, (*q.shape[:-1], k.shape[-2]))
+    return bias
+
+
+def masked_softmax(
+    scores: Float[Tensor, "*batch N S"], mask: Tensor | None = None
+) -> Float[Tensor, "*batch N S"]:
+    """softmax over the keys that a query may see: exp(s_ij) / sum over allowed j' of exp(s_ij').
+
+    Forbidden keys get exactly zero weight and zero gradient. A query that may see no key at all gets
+    a row of zeros: forbidden scores become the smallest finite number rather than minus infinity, so
+    that such a row never computes 0/0, and the second fill then removes what it holds.
+    """
+    check_mask(mask, tuple(scores.shape))
+    if mask is None:
+        return scores.softmax(dim=-1)
+    lowest = torch.finfo(scores.dtype).min
+    return scores.masked_fill(~mask, lowest).softmax(dim=-1).masked_fill(~mask, 0.0)
+
+
+def attention(
+    q: Float[Tensor, "*batch N Dh"],
+    k: Float[Tensor, "*batch S _Dh"],
+    v: Float[Tensor, "*batch _S Dv"],
+    mask: Tensor | None = None,
+) -> tuple[Float[Tensor, "*batch N Dv"], Float[Tensor, "*batch N S"]]:
+    """softmax(q k^T / sqrt(Dh)) v: scaled dot-product attention (Vaswani et al. 2017, eq. 1).
+
+    Args:
+        q: queries, (..., N, Dh).
+        k: keys, (..., S, Dh).
+        v: values, (..., S, Dv).
+        mask: boolean, True = may attend, broadcastable to (..., N, S). As everywhere in PyTorch,
+            axes are matched from the right: a mask with two axes is read as (N, S).
+
+    Returns:
+        The output (..., N, Dv) and the weights (..., N, S), whose rows sum to one. A query that may
+        attend to no key gets a row of zeros in both.
+
+    Raises:
+        ValueError: if widths or lengths do not match, or the mask does not broadcast.
+        TypeError: if the mask is not boolean.
+    """
+    check_qkv(q, k, v)
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    weights = masked_softmax(scores, mask)
+    return weights @ v, weights
+
+
+class MaskedSoftmax(nn.Module):
+    """`masked_softmax` as a module, so that a forward hook can look at the weights."""
+
+    def forward(
+        self, scores: Float[Tensor, "*batch N S"], mask: Tensor | None = None
+    ) -> Float[Tensor, "*batch N S"]:
+        return masked_softmax(scores, mask)
+
+
+class Attend(nn.Module):
+    """dropout(softmax(q k^T / sqrt(Dh) + bias)) v, step by step: the backend one can look into.
+
+    Args:
+        dropout: the probability with which a weight is zeroed during training.
+        score_bias: a module called as `score_bias(N, S)` that returns (H, N, S) numbers to be added
+            to the scores, such as `tformer_lib.core.positions.ALiBi`.
+
+    Called as `attend(q, k, v, mask)`, as `attention` is; inside a `MultiHeadAttention` the shapes are
+    (B, H, N, Dh), (B, H, S, Dh) and (B, H, S, Dh). The softmax is a submodule of its own, which is
+    where `record_attention` listens.
+    """
+
+    def __init__(self, dropout: float = 0.0, score_bias: nn.Module | None = None):
+        super().__init__()
+        self.score_bias = score_bias
+        self.softmax = MaskedSoftmax()
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(
+        self,
+        q: Float[Tensor, "*batch N Dh"],
+        k: Float[Tensor, "*batch S _Dh"],
+        v: Float[Tensor, "*batch _S Dv"],
+        mask: Tensor | None = None,
+    ) -> Float[Tensor, "*batch N Dv"]:
+        check_qkv(q, k, v)
+        scores = q @ k.mT / math.sqrt(q.shape[-1])
+        bias = bias_for(q, k, self.score_bias)
+        if bias is not None:
+            scores = scores + bias
+        return self.dropout(self.softmax(scores, mask)) @ v
+
+
+class FusedAttend(nn.Module):
+    """The same function as `Attend`, by `torch.nn.functional.scaled_dot_product_attention`.
+
+    It need not keep the (N, S) weights in memory, and is faster on long sequences for it; the weights
+    cannot be recorded, because nobody gets to see them. Arguments are those of `Attend`.
+    """
+
+    def __init__(self, dropout: float = 0.0, score_bias: nn.Module | None = None):
+        super().__init__()
+        self.score_bias = score_bias
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(
+        self,
+        q: Float[Tensor, "*batch N Dh"],
+        k: Float[Tensor, "*batch S _Dh"],
+        v: Float[Tensor, "*batch _S Dv"],
+        mask: Tensor | None = None,
+    ) -> Float[Tensor, "*batch N Dv"]:
+        check_qkv(q, k, v)
+        check_mask(mask, (*q.shape[:-1], k.shape[-2]))
+        bias = bias_for(q, k, self.score_bias)
+        if mask is None:
+            return self.kernel(q, k, v, bias)
+        # A query that may see no key is let see all of them, and its output zeroed afterwards:
+        # kernels differ in what they return for an empty row.
+        mask = torch.atleast_2d(mask)
+        empty = ~mask.any(dim=-1, keepdim=True)
+        allowed = mask | empty
+        allowed = allowed if bias is None else bias.where(allowed, -math.inf)
+        return self.kernel(q, k, v, allowed).masked_fill(empty, 0.0)
+
+    def kernel(self, q: Tensor, k: Tensor, v: Tensor, attn_mask: Tensor | None) -> Tensor:
+        """PyTorch's function; `attn_mask` is boolean (True = may attend) or added to the scores."""
+        dropout = self.dropout.p if self.training else 0.0
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=attn_mask, dropout_p=dropout)
+
+
+class MultiHeadAttention(nn.Module):
+    """MHA(x) = concat(head_1, ..., head_H) W_o^T, with head_h = attention(x W_q,h^T, c W_k,h^T, c W_v,h^T).
+
+    Here c is the context; without one it is x itself (self-attention). Vaswani et al. (2017), section 3.2.2.
+
+    Args:
+        d_model: the width D of the tokens.
+        n_heads: the number of heads H; each is Dh = D / H wide.
+        n_kv_heads: how many heads keys and values have (Ainslie et al. 2023: 1 is multi-query, a
+            divisor of H is grouped-query attention); H if None.
+        bias: whether the four projections add biases.
+        dropout: the probability with which an attention weight is zeroed during training.
+        rotary: a module applied to queries (B, H, N, Dh) and keys, such as
+            `tformer_lib.core.positions.Rotary`; self-attention only.
+        attend: the backend, an `Attend` if None. It brings its own dropout.
+
+    Raises:
+        ValueError: if H does not divide D, `n_kv_heads` does not divide H, or `dropout` is given
+            beside `attend`; in forward, if a width is not D or the mask does not broadcast.
+        TypeError: in forward, if the mask is not boolean.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        n_heads: int,
+        *,
+        n_kv_heads: int | None = None,
+        bias: bool = True,
+        dropout: float = 0.0,
+        rotary: nn.Module | None = None,
+        attend: nn.Module | None = None,
+    ):
+        super().__init__()
+        n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
+        if d_model < 1 or n_heads < 1 or d_model % n_heads:
+            raise ValueError(f"n_heads must divide d_model, got d_model={d_model} and n_heads={n_heads}")
+        if n_kv_heads < 1 or n_heads % n_kv_heads:
+            raise ValueError(
+                f"n_kv_heads must divide n_heads, got n_heads={n_heads} and n_kv_heads={n_kv_heads}"
+            )
+        if attend is not None and dropout:
+            raise ValueError(
+                f"attend brings its own dropout: give dropout={dropout} to {type(attend).__name__}"
+            )
+        self.d_model, self.n_heads, self.n_kv_heads = d_model, n_heads, n_kv_heads
+        self.d_head = d_model // n_heads
+        self.W_q = nn.Linear(d_model, d_model, bias=bias)
+        self.W_k = nn.Linear(d_model, n_kv_heads * self.d_head, bias=bias)
+        self.W_v = nn.Linear(d_model, n_kv_heads * self.d_head, bias=bias)
+        self.W_o = nn.Linear(d_model, d_model, bias=bias)
+        self.rotary = rotary
+        self.attend = Attend(dropout) if attend is None else attend
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Xavier-uniform weights (Glorot and Bengio 2010, eq. 16) and zero biases."""
+        for linear in (self.W_q, self.W_k, self.W_v, self.W_o):
+            nn.init.xavier_uniform_(linear.weight)
+            if linear.bias is not None:
+                nn.init.zeros_(linear.bias)
+
+    def split_heads(self, x: Float[Tensor, "B N _"]) -> Float[Tensor, "B _ N Dh"]:
+        """(B, N, H*Dh) -> (B, H, N, Dh). The view cuts the width into heads; the transpose then brings
+        the heads forward. A single view to (B, H, N, Dh) would mix tokens with one another."""
+        return x.view(*x.shape[:2], x.shape[-1] // self.d_head, self.d_head).transpose(1, 2)
+
+    def merge_heads(self, x: Float[Tensor, "B H N Dh"]) -> Float[Tensor, "B N _"]:
+        """(B, H, N, Dh) -> (B, N, H*Dh), the inverse of `split_heads`."""
+        return x.transpose(1, 2).flatten(2)
+
+    def forward(
+        self,
+        x: Float[Tensor, "B N _D"],
+        context: Float[Tensor, "B S _D"] | None = None,
+        mask: Tensor | None = None,
+    ) -> Float[Tensor, "B N _D"]:
+        """Attend from `x` (B, N, D) to `context` (B, S, D), or to `x` itself; returns (B, N, D).
+
+        The mask is boolean, True = may attend, and broadcastable to (B, H, N, S): (N, S) for all heads
+        and sequences, (B, 1, 1, S) for padding, (B, 1, N, S) for both; axes are matched from the right,
+        so that a padding mask of shape (B, S) is not one of these (`padding_mask` makes the right one).
+        A query that may see no key gets nothing but the bias of W_o.
+        """
+        source = x if context is None else context
+        check_tokens("x", x, self.d_model)
+        check_tokens("context", source, self.d_model)
+        q = self.split_heads(self.W_q(x))
+        k = self.split_heads(self.W_k(source))
+        v = self.split_heads(self.W_v(source))
+        if self.rotary is not None:
+            if context is not None:
+                raise ValueError(
+                    "rotary positions compare places in one sequence; cross-attention has two, so "
+                    "build this layer with rotary=None"
+                )
+            q, k = self.rotary(q), self.rotary(k)
+        if self.n_kv_heads != self.n_heads:
+            share = self.n_heads // self.n_kv_heads
+            k, v = k.repeat_interleave(share, dim=1), v.repeat_interleave(share, dim=1)
+        return self.W_o(self.merge_heads(self.attend(q, k, v, mask)))

@@ -1,0 +1,148 @@
+"""Positions: four ways to tell a transformer where each token stands."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from tformer_lib.core.attention import check_tokens
+
+
+def sinusoidal(
+    n: int,
+    d_model: int,
+    *,
+    offset: int = 0,
+    device: torch.device | str | None = None,
+    dtype: torch.dtype = torch.float32,
+) -> Float[Tensor, "N D"]:
+    """P[n, 2i] = sin(n w_i), P[n, 2i+1] = cos(n w_i), with w_i = 10000^(-2i/D).
+
+    Vaswani et al. (2017), section 3.5.
+
+    Args:
+        n: how many positions N.
+        d_model: the width D, even.
+        offset: the number of the first position.
+        device: where to build the table.
+        dtype: of the table; the angles are computed in float64 in any case.
+
+    Raises:
+        ValueError: if `d_model` is odd.
+    """
+    angles = _angles(n, d_model, offset=offset, base=10000.0, device=device)
+    return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(1).to(dtype)
+
+
+def _angles(
+    n: int, d: int, *, offset: int, base: float, device: torch.device | str | None
+) -> Float[Tensor, "N pairs"]:
+    """angles[n, i] = (n + offset) * base^(-2i/d), in float64: large positions need the digits."""
+    if d % 2:
+        raise ValueError(f"sine and cosine come in pairs: the width must be even, got {d}")
+    positions = torch.arange(offset, offset + n, device=device, dtype=torch.float64)
+    pairs = torch.arange(0, d, 2, device=device, dtype=torch.float64)
+    return positions[:, None] * base ** (-pairs / d)
+
+
+class SinusoidalPositions(nn.Module):
+    """x_n + P_n with the fixed table of `sinusoidal`; nothing is learned, and any length will do."""
+
+    def __init__(self, d_model: int):
+        super().__init__()
+        if d_model % 2:
+            raise ValueError(f"sine and cosine come in pairs: the width must be even, got {d_model}")
+        self.d_model = d_model
+
+    def forward(self, x: Float[Tensor, "B N _D"], offset: int = 0) -> Float[Tensor, "B N _D"]:
+        check_tokens("x", x, self.d_model)
+        return x + sinusoidal(x.shape[1], self.d_model, offset=offset, device=x.device, dtype=x.dtype)
+
+
+class LearnedPositions(nn.Module):
+    """x_n + p_n, one learned vector for each of `max_len` positions (Gehring et al. 2017, section 3.1).
+
+    Args:
+        max_len: the longest sequence the table serves.
+        d_model: the width D.
+
+    Raises:
+        ValueError: in forward, if the sequence is longer than the table.
+    """
+
+    def __init__(self, max_len: int, d_model: int):
+        super().__init__()
+        self.max_len = max_len
+        self.table = nn.Parameter(torch.empty(max_len, d_model))
+        nn.init.normal_(self.table, std=0.02)
+
+    def forward(self, x: Float[Tensor, "B N _D"], offset: int = 0) -> Float[Tensor, "B N _D"]:
+        check_tokens("x", x, self.table.shape[1])
+        end = offset + x.shape[1]
+        if offset < 0 or end > self.max_len:
+            raise ValueError(
+                f"the position table has max_len={self.max_len} rows, and the sequence needs "
+                f"positions {offset} to {end - 1}"
+            )
+        return x + self.table[offset:end]
+
+
+class Rotary(nn.Module):
+    """Turns the pair (x_2i, x_2i+1) of the token at n by the angle n w_i, with w_i = base^(-2i/Dh).
+
+    Turned so, the places n and s enter the score of a query with a key through n - s alone (Su et al.
+    2024, RoFormer, section 3.2). Pairs are neighbours, as in that paper; some libraries pair i with
+    i + Dh/2, which is the same up to an order of the features. Half-precision input is turned in
+    float32, and returned as it came.
+
+    Args:
+        d_head: the width Dh of a head, even.
+        base: the frequencies w_i fall geometrically from 1 towards 1 / base.
+
+    Raises:
+        ValueError: if `d_head` is odd; in forward, if the input is not `d_head` wide.
+    """
+
+    def __init__(self, d_head: int, base: float = 10000.0):
+        super().__init__()
+        if d_head % 2:
+            raise ValueError(f"sine and cosine come in pairs: the width must be even, got {d_head}")
+        self.d_head, self.base = d_head, base
+
+    def forward(self, x: Float[Tensor, "*batch N Dh"], offset: int = 0) -> Float[Tensor, "*batch N Dh"]:
+        if x.shape[-1] != self.d_head:
+            raise ValueError(f"this module turns heads of width {self.d_head}, got shape {tuple(x.shape)}")
+        angles = _angles(x.shape[-2], self.d_head, offset=offset, base=self.base, device=x.device)
+        precise = torch.promote_types(x.dtype, torch.float32)
+        cos, sin = angles.cos().to(precise), angles.sin().to(precise)
+        first, second = x[..., 0::2], x[..., 1::2]
+        turned = (first * cos - second * sin, first * sin + second * cos)
+        return torch.stack(turned, dim=-1).flatten(-2).to(x.dtype)
+
+
+class ALiBi(nn.Module):
+    """bias[h, n, s] = -m_h |n - s|: attention with linear biases (Press et al. 2022, section 3).
+
+    The slopes are m_h = 2^(-8h/H) for h = 1..H, the paper's geometric sequence; its authors' code uses
+    another rule where H is not a power of two. The paper is causal, where n - s is never negative; the
+    absolute value extends it to encoders. Queries are taken to be the last N of the S positions.
+    Give it to a backend: `Attend(score_bias=ALiBi(n_heads))`.
+
+    Raises:
+        ValueError: if there is no head; in forward, if there are more queries than keys.
+    """
+
+    slopes: Tensor
+
+    def __init__(self, n_heads: int):
+        super().__init__()
+        if n_heads < 1:
+            raise ValueError(f"n_heads must be at least 1, got {n_heads}")
+        slopes = [2.0 ** (-8.0 * h / n_heads) for h in range(1, n_heads + 1)]
+        self.register_buffer("slopes", torch.tensor(slopes), persistent=False)
+
+    def forward(self, n: int, s: int) -> Float[Tensor, "H N S"]:
+        if n > s:
+            raise ValueError(f"queries are the last of the keys' positions, got {n} queries and {s} keys")
+        keys = torch.arange(s, device=self.slopes.device)
+        queries = keys[s - n :]
+        return -self.slopes[:, None, None] * (queries[:, None] - keys[None, :]).abs()

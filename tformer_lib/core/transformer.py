@@ -1,0 +1,230 @@
+"""The transformer: a configuration, the per-token MLP, the block, and the stack of blocks.
+
+A `Transformer` maps (B, N, D) to (B, N, D); embeddings and heads belong to the models. What makes it
+an encoder or a decoder is the mask it is called with; what makes it cross-attend is `cross_attention`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from tformer_lib.core.attention import Attend, MultiHeadAttention, check_tokens
+
+Norm = Literal["layer", "rms"]
+NormPlacement = Literal["pre", "post"]
+Activation = Literal["gelu", "relu", "swiglu"]
+
+
+@dataclass(frozen=True)
+class TransformerConfig:
+    """The sizes and choices that define a transformer; letters are those of the text.
+
+    Raises:
+        ValueError: if a size is not positive, a choice is unknown, or heads do not divide the width.
+    """
+
+    d_model: int  # D, the width of a token
+    n_heads: int  # H, query heads; each is Dh = D / H wide
+    n_blocks: int  # M, the depth
+    d_hidden: int | None = None  # F, the MLP's hidden width; 4 D if None
+    n_kv_heads: int | None = None  # heads of keys and values; H if None
+    norm: Norm = "layer"
+    norm_placement: NormPlacement = "pre"
+    norm_eps: float = 1e-5
+    activation: Activation = "gelu"
+    dropout: float = 0.0  # on attention weights, in the MLP, and on what a sublayer adds
+    bias: bool = True  # whether linears and LayerNorms add biases
+    cross_attention: bool = False  # whether blocks also attend to a context
+
+    def __post_init__(self) -> None:
+        for field in ("d_model", "n_heads", "n_blocks", "d_hidden", "n_kv_heads"):
+            value = getattr(self, field)
+            if value is not None and value < 1:
+                raise ValueError(f"{field} must be at least 1, got {value}")
+        if self.d_model % self.n_heads:
+            raise ValueError(
+                f"n_heads must divide d_model, got d_model={self.d_model} and n_heads={self.n_heads}"
+            )
+        if self.n_kv_heads is not None and self.n_heads % self.n_kv_heads:
+            raise ValueError(
+                f"n_kv_heads must divide n_heads, got n_heads={self.n_heads} and n_kv_heads={self.n_kv_heads}"
+            )
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout must lie in [0, 1), got {self.dropout}")
+        choices = {"norm": Norm, "norm_placement": NormPlacement, "activation": Activation}
+        for field, allowed in choices.items():
+            if getattr(self, field) not in get_args(allowed):
+                raise ValueError(f"{field} must be one of {get_args(allowed)}, got {getattr(self, field)!r}")
+
+
+class MLP(nn.Module):
+    """W_out phi(W_in x), for each token on its own; phi is GELU, or ReLU as in Vaswani et al. (2017), eq. 2.
+
+    SwiGLU multiplies two branches, entry by entry: W_out (SiLU(W_gate x) * W_in x) (Shazeer 2020).
+
+    Args:
+        d_model: the width D.
+        d_hidden: the hidden width F; 4 D if None.
+        activation: "gelu", "relu" or "swiglu".
+        bias: whether the linears add biases.
+        dropout: the probability with which a hidden feature is zeroed during training.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        d_hidden: int | None = None,
+        *,
+        activation: Activation = "gelu",
+        bias: bool = True,
+        dropout: float = 0.0,
+    ):
+        super().__init__()
+        if activation not in get_args(Activation):
+            raise ValueError(f"activation must be one of {get_args(Activation)}, got {activation!r}")
+        d_hidden = 4 * d_model if d_hidden is None else d_hidden
+        self.activation = activation
+        self.W_in = nn.Linear(d_model, d_hidden, bias=bias)
+        self.W_gate = nn.Linear(d_model, d_hidden, bias=bias) if activation == "swiglu" else None
+        self.W_out = nn.Linear(d_hidden, d_model, bias=bias)
+        self.dropout = nn.Dropout(dropout)
+        for linear in (self.W_in, self.W_gate, self.W_out):
+            if linear is not None:
+                nn.init.xavier_uniform_(linear.weight)
+                if linear.bias is not None:
+                    nn.init.zeros_(linear.bias)
+
+    def forward(self, x: Float[Tensor, "*batch D"]) -> Float[Tensor, "*batch D"]:
+        hidden = self.W_in(x)
+        if self.W_gate is not None:
+            hidden = F.silu(self.W_gate(x)) * hidden
+        else:
+            hidden = F.gelu(hidden) if self.activation == "gelu" else F.relu(hidden)
+        return self.W_out(self.dropout(hidden))
+
+
+def make_norm(config: TransformerConfig) -> nn.Module:
+    """LayerNorm (Ba et al. 2016) or RMSNorm (Zhang and Sennrich 2019) over the D features of each token."""
+    if config.norm == "rms":
+        return nn.RMSNorm(config.d_model, eps=config.norm_eps)
+    return nn.LayerNorm(config.d_model, eps=config.norm_eps, bias=config.bias)
+
+
+class Block(nn.Module):
+    """x + f(norm(x)) for each sublayer f in turn (pre-norm), or norm(x + f(x)) (post-norm).
+
+    The sublayers are self-attention, cross-attention where `config.cross_attention`, and the MLP.
+    Post-norm is the order of Vaswani et al. (2017), pre-norm that of GPT-2; figure 1 of Xiong et al. (2020)
+    draws them side by side.
+
+    Args:
+        config: sizes and choices.
+        rotary: turns queries and keys in self-attention.
+        attend: builds a backend for each attention layer, cross-attention too; `Attend` with the
+            config's dropout if None.
+    """
+
+    def __init__(
+        self,
+        config: TransformerConfig,
+        *,
+        rotary: nn.Module | None = None,
+        attend: Callable[[], nn.Module] | None = None,
+    ):
+        super().__init__()
+
+        def attention_layer(rotary: nn.Module | None) -> MultiHeadAttention:
+            return MultiHeadAttention(
+                config.d_model,
+                config.n_heads,
+                n_kv_heads=config.n_kv_heads,
+                bias=config.bias,
+                rotary=rotary,
+                attend=Attend(config.dropout) if attend is None else attend(),
+            )
+
+        self.config = config
+        self.norm_1 = make_norm(config)
+        self.self_attention = attention_layer(rotary)
+        if config.cross_attention:
+            self.norm_2 = make_norm(config)
+            self.cross_attention = attention_layer(None)
+        self.norm_3 = make_norm(config)
+        self.mlp = MLP(
+            config.d_model,
+            config.d_hidden,
+            activation=config.activation,
+            bias=config.bias,
+            dropout=config.dropout,
+        )
+        self.dropout = nn.Dropout(config.dropout)
+
+    def residual(self, x: Tensor, norm: nn.Module, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        """The skip connection around a sublayer, with its norm inside (pre) or after (post)."""
+        if self.config.norm_placement == "pre":
+            return x + self.dropout(sublayer(norm(x)))
+        return norm(x + self.dropout(sublayer(x)))
+
+    def forward(
+        self,
+        x: Float[Tensor, "B N _D"],
+        context: Float[Tensor, "B S _D"] | None = None,
+        mask: Tensor | None = None,
+        context_mask: Tensor | None = None,
+    ) -> Float[Tensor, "B N _D"]:
+        """`mask` rules self-attention (N by N), `context_mask` cross-attention (N by S)."""
+        check_tokens("x", x, self.config.d_model)
+        if self.config.cross_attention != (context is not None):
+            raise ValueError(
+                f"cross_attention={self.config.cross_attention}, but context is "
+                f"{'missing' if context is None else 'given'}"
+            )
+        if context is None and context_mask is not None:
+            raise ValueError("a context_mask is given, but no context that it could rule")
+        x = self.residual(x, self.norm_1, lambda y: self.self_attention(y, mask=mask))
+        if context is not None:
+            x = self.residual(x, self.norm_2, lambda y: self.cross_attention(y, context, context_mask))
+        return self.residual(x, self.norm_3, self.mlp)
+
+
+class Transformer(nn.Module):
+    """block_M(...block_1(x)): (B, N, D) -> (B, N, D). Pre-norm stacks end in one more norm.
+
+    An encoder is called without a causal mask and a decoder with one; an encoder-decoder is two of
+    these, the second built with `cross_attention=True` and called with the first one's output.
+
+    Args:
+        config: sizes and choices.
+        rotary: one module, shared by all blocks, that turns queries and keys.
+        attend: builds a backend for each attention layer, for instance `FusedAttend`, or
+            `lambda: Attend(score_bias=ALiBi(n_heads))`; it then carries its own dropout.
+    """
+
+    def __init__(
+        self,
+        config: TransformerConfig,
+        *,
+        rotary: nn.Module | None = None,
+        attend: Callable[[], nn.Module] | None = None,
+    ):
+        super().__init__()
+        self.config = config
+        self.blocks = nn.ModuleList(
+            Block(config, rotary=rotary, attend=attend) for _ in range(config.n_blocks)
+        )
+        self.final_norm = make_norm(config) if config.norm_placement == "pre" else nn.Identity()
+
+    def forward(
+        self,
+        x: Float[Tensor, "B N _D"],
+        context: Float[Tensor, "B S _D"] | None = None,
+        mask: Tensor | None = None,
+        context_mask: Tensor | None = None,
+    ) -> Float[Tensor, "B N _D"]:
+        for block in self.blocks:
+            x = block(x, context, mask, context_mask)
+        return self.final_norm(x)

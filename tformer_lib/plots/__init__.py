@@ -1,0 +1,1 @@
+"""The book's figures: functions that take numbers and return a matplotlib `Figure`."""
