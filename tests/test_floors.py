@@ -12,7 +12,7 @@ import tformer_lib
 
 ROOT = Path(tformer_lib.__file__).parent
 FLOORS = [  # from the ground up; a module stands on the floor of the longest prefix that it has
-    {"core.masks"},
+    {"core.masks", "core.shapes"},
     {"core.attention"},
     {"core.positions"},
     {"core.transformer"},

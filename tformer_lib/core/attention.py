@@ -14,56 +14,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-
-def check_broadcast(name: str, shape: tuple[int, ...], scores_shape: tuple[int, ...]) -> None:
-    """Raise unless a tensor of this `shape` broadcasts to the scores' shape (..., N, S) itself."""
-    try:
-        fits = torch.broadcast_shapes(shape, scores_shape) == scores_shape
-    except RuntimeError:
-        fits = False
-    if not fits:
-        raise ValueError(
-            f"a {name} of shape {tuple(shape)} does not broadcast to the scores' shape {tuple(scores_shape)}"
-        )
-
-
-def check_mask(mask: Tensor | None, scores_shape: tuple[int, ...]) -> None:
-    """Raise unless `mask` is None, or boolean and broadcastable to the scores' shape (..., N, S)."""
-    if mask is None:
-        return
-    if mask.dtype != torch.bool:
-        raise TypeError(f"a mask must be boolean (True = may attend), got dtype {mask.dtype}")
-    check_broadcast("mask", mask.shape, scores_shape)
-
-
-def check_qkv(q: Tensor, k: Tensor, v: Tensor) -> None:
-    """Raise unless queries and keys agree in width, keys and values in number, and all in what leads."""
-    if not q.shape[:-2] == k.shape[:-2] == v.shape[:-2]:
-        raise ValueError(
-            f"queries, keys and values must agree in all axes but the last two, got "
-            f"{tuple(q.shape)}, {tuple(k.shape)} and {tuple(v.shape)}"
-        )
-    if q.shape[-1] != k.shape[-1]:
-        raise ValueError(
-            f"queries and keys must have one width, got queries {tuple(q.shape)} and keys {tuple(k.shape)}"
-        )
-    if k.shape[-2] != v.shape[-2]:
-        raise ValueError(f"each key needs one value, got {k.shape[-2]} keys and {v.shape[-2]} values")
-
-
-def check_tokens(name: str, x: Tensor, d_model: int) -> None:
-    """Raise unless `x` is (B, N, D) with D = `d_model`."""
-    if x.ndim != 3 or x.shape[-1] != d_model:
-        raise ValueError(f"{name} must have shape (B, N, d_model={d_model}), got {tuple(x.shape)}")
-
-
-def bias_for(q: Tensor, k: Tensor, score_bias: nn.Module | None) -> Tensor | None:
-    """What `score_bias` adds to the scores of these queries and keys, in their dtype; None without one."""
-    if score_bias is None:
-        return None
-    bias = score_bias(q.shape[-2], k.shape[-2]).to(q.dtype)
-    check_broadcast("score bias", bias.shape, (*q.shape[:-1], k.shape[-2]))
-    return bias
+from tformer_lib.core.shapes import check_broadcast, check_mask, check_qkv, check_tokens
 
 
 def masked_softmax(
@@ -118,6 +69,15 @@ class MaskedSoftmax(nn.Module):
         self, scores: Float[Tensor, "*batch N S"], mask: Tensor | None = None
     ) -> Float[Tensor, "*batch N S"]:
         return masked_softmax(scores, mask)
+
+
+def bias_for(q: Tensor, k: Tensor, score_bias: nn.Module | None) -> Tensor | None:
+    """What `score_bias` adds to the scores of these queries and keys, in their dtype; None without one."""
+    if score_bias is None:
+        return None
+    bias = score_bias(q.shape[-2], k.shape[-2]).to(q.dtype)
+    check_broadcast("score bias", bias.shape, (*q.shape[:-1], k.shape[-2]))
+    return bias
 
 
 class Attend(nn.Module):
@@ -263,6 +223,25 @@ class MultiHeadAttention(nn.Module):
         """(B, H, N, Dh) -> (B, N, H*Dh), the inverse of `split_heads`."""
         return x.transpose(1, 2).flatten(2)
 
+    def share_heads(self, x: Float[Tensor, "B G N Dh"]) -> Float[Tensor, "B H N Dh"]:
+        """(B, n_kv_heads, N, Dh) -> (B, H, N, Dh): each head serves H / n_kv_heads heads of queries."""
+        if self.n_kv_heads == self.n_heads:
+            return x
+        return x.repeat_interleave(self.n_heads // self.n_kv_heads, dim=1)
+
+    def check_inputs(self, x: Tensor, context: Tensor | None) -> Tensor:
+        """What keys and values are made from: the context, or `x` itself. Raises what the class says."""
+        check_tokens("x", x, self.d_model)
+        if context is None:
+            return x
+        check_tokens("context", context, self.d_model)
+        if self.rotary is not None:
+            raise ValueError(
+                "rotary positions compare places in one sequence; cross-attention has two, so "
+                "build this layer with rotary=None"
+            )
+        return context
+
     def forward(
         self,
         x: Float[Tensor, "B N _D"],
@@ -276,20 +255,11 @@ class MultiHeadAttention(nn.Module):
         so that a padding mask of shape (B, S) is not one of these (`padding_mask` makes the right one).
         A query that may see no key gets nothing but the bias of W_o.
         """
-        source = x if context is None else context
-        check_tokens("x", x, self.d_model)
-        check_tokens("context", source, self.d_model)
+        source = self.check_inputs(x, context)
         q = self.split_heads(self.W_q(x))
         k = self.split_heads(self.W_k(source))
         v = self.split_heads(self.W_v(source))
         if self.rotary is not None:
-            if context is not None:
-                raise ValueError(
-                    "rotary positions compare places in one sequence; cross-attention has two, so "
-                    "build this layer with rotary=None"
-                )
             q, k = self.rotary(q), self.rotary(k)
-        if self.n_kv_heads != self.n_heads:
-            share = self.n_heads // self.n_kv_heads
-            k, v = k.repeat_interleave(share, dim=1), v.repeat_interleave(share, dim=1)
+        k, v = self.share_heads(k), self.share_heads(v)
         return self.W_o(self.merge_heads(self.attend(q, k, v, mask)))

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from tformer_lib.core.attention import check_tokens
+from tformer_lib.core.shapes import check_tokens
 
 
 def sinusoidal(
@@ -29,18 +29,20 @@ def sinusoidal(
     Raises:
         ValueError: if `d_model` is odd.
     """
-    angles = _angles(n, d_model, offset=offset, base=10000.0, device=device)
-    return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(1).to(dtype)
+    angles = _angles(n, d_model, offset=offset, base=10000.0)
+    return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(1).to(dtype).to(device)
 
 
-def _angles(
-    n: int, d: int, *, offset: int, base: float, device: torch.device | str | None
-) -> Float[Tensor, "N pairs"]:
-    """angles[n, i] = (n + offset) * base^(-2i/d), in float64: large positions need the digits."""
+def _angles(n: int, d: int, *, offset: int, base: float) -> Float[Tensor, "N pairs"]:
+    """angles[n, i] = (n + offset) * base^(-2i/d).
+
+    In float64, because large positions need the digits, and on the processor, because some accelerators
+    have no float64.
+    """
     if d % 2:
         raise ValueError(f"sine and cosine come in pairs: the width must be even, got {d}")
-    positions = torch.arange(offset, offset + n, device=device, dtype=torch.float64)
-    pairs = torch.arange(0, d, 2, device=device, dtype=torch.float64)
+    positions = torch.arange(offset, offset + n, device="cpu", dtype=torch.float64)
+    pairs = torch.arange(0, d, 2, device="cpu", dtype=torch.float64)
     return positions[:, None] * base ** (-pairs / d)
 
 
@@ -111,9 +113,9 @@ class Rotary(nn.Module):
     def forward(self, x: Float[Tensor, "*batch N Dh"], offset: int = 0) -> Float[Tensor, "*batch N Dh"]:
         if x.shape[-1] != self.d_head:
             raise ValueError(f"this module turns heads of width {self.d_head}, got shape {tuple(x.shape)}")
-        angles = _angles(x.shape[-2], self.d_head, offset=offset, base=self.base, device=x.device)
+        angles = _angles(x.shape[-2], self.d_head, offset=offset, base=self.base)
         precise = torch.promote_types(x.dtype, torch.float32)
-        cos, sin = angles.cos().to(precise), angles.sin().to(precise)
+        cos, sin = (turn.to(precise).to(x.device) for turn in (angles.cos(), angles.sin()))
         first, second = x[..., 0::2], x[..., 1::2]
         turned = (first * cos - second * sin, first * sin + second * cos)
         return torch.stack(turned, dim=-1).flatten(-2).to(x.dtype)

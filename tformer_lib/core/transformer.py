@@ -12,7 +12,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from tformer_lib.core.attention import Attend, MultiHeadAttention, check_tokens
+from tformer_lib.core.attention import Attend, MultiHeadAttention
+from tformer_lib.core.shapes import check_tokens
 
 Norm = Literal["layer", "rms"]
 NormPlacement = Literal["pre", "post"]
