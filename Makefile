@@ -1,0 +1,52 @@
+# Two commands matter: `make book` and `make test`. `make` alone lists all of them.
+.DEFAULT_GOAL := help
+.PHONY: help book test execute serve lint clean env
+
+# The first Python that is new enough; `make PYTHON=/path/to/python ...` chooses another.
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
+	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo "$$p" && exit; \
+	done; for p in python3 python; do command -v "$$p" >/dev/null 2>&1 && echo "$$p" && exit; done)
+PORT ?= 8000
+BIN := .venv/bin
+comma := ,
+
+# Threads that wait for each other make small models many times slower: one thread for each kernel.
+export OMP_NUM_THREADS := 1
+export MKL_NUM_THREADS := 1
+export OPENBLAS_NUM_THREADS := 1
+
+help: ## list the commands
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1|\2/' \
+		| awk -F'|' '{printf "%-16s%s\n", $$1, $$2}'
+
+env: .venv/.installed
+
+.venv/.installed: requirements.txt pyproject.toml
+	@if [ -z "$(PYTHON)" ] || ! command -v "$(PYTHON)" >/dev/null 2>&1; then \
+		echo "No Python was found$(if $(PYTHON),$(comma) at $(PYTHON)): install Python 3.11 or newer and run make again, or name one with 'make PYTHON=/path/to/python3.11 ...'." >&2; \
+		exit 1; fi
+	@"$(PYTHON)" tools/bootstrap.py
+
+book: env ## build the site from the committed outputs and say where it lies
+	@$(BIN)/python tools/build_site.py
+
+test: env ## run every test: the package, every notebook, figures, style, the site
+	@$(BIN)/python -m pytest -n 2 --dist loadfile
+
+execute: env ## run all notebooks afresh, in order, and save their outputs
+	@$(BIN)/python tools/execute.py
+
+serve: env ## serve the built site on this machine (PORT=8000)
+	@if [ ! -e _build/html/index.html ]; then \
+		echo "There is no site yet: run 'make book' first." >&2; exit 1; fi
+	@echo "http://127.0.0.1:$(PORT)/ (Ctrl-C ends it)"
+	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
+
+lint: env ## check style, formatting (notebooks too) and types
+	@$(BIN)/python -m ruff check .
+	@$(BIN)/python -m ruff format --check .
+	@$(BIN)/python -m mypy
+
+clean: ## remove everything built, except .venv
+	rm -rf _build build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +

@@ -1,0 +1,144 @@
+"""The book's Sphinx extension: chapter numbers, addresses, a site that stands alone."""
+
+import re
+import shutil
+from pathlib import Path, PurePosixPath
+
+import mathjax
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.environment.collectors.toctree import TocTreeCollector
+from sphinx.errors import ExtensionError
+
+# MathJax is copied to this folder in _static, which is not under html_static_path,
+# whose scripts go into every page.
+MATHJAX = "mathjax"
+MATHJAX_PARTS = (
+    "es5/tex-chtml.js",
+    "es5/output/chtml/fonts/woff-v2",
+    "es5/input/tex/extensions",
+    "LICENSE",
+)
+CHAPTER = re.compile(r"(\d\d)_")
+
+
+def set_addresses(app: Sphinx, config) -> None:
+    """Derives the site's address from the repository's, which stands in _config.yml."""
+    repository = config.html_theme_options["repository_url"]
+    owner, name = repository.removesuffix("/").split("/")[-2:]
+    site = f"https://{owner}.github.io/{name}/"
+    config.html_baseurl = config.html_baseurl or site
+    config.ogp_site_url = config.ogp_site_url or site
+
+
+def vendor_mathjax(app: Sphinx) -> None:
+    """Copies what pages load of MathJax from the installed package into the site."""
+    if app.builder.format != "html":
+        return
+    source = Path(mathjax.__file__).parent / "static" / "mathjax"
+    target = Path(app.outdir) / "_static" / MATHJAX
+    for part in MATHJAX_PARTS:
+        if not (source / part).exists():
+            raise ExtensionError(f"the installed MathJax package has no {part}")
+        (target / part).parent.mkdir(parents=True, exist_ok=True)
+        if (source / part).is_dir():
+            shutil.copytree(source / part, target / part, dirs_exist_ok=True)
+        else:
+            shutil.copyfile(source / part, target / part)
+
+
+def chapter_number(docname: str) -> int | None:
+    """book/02_attention is chapter 2; a page whose name has no number is no chapter."""
+    match = CHAPTER.match(PurePosixPath(docname).name)
+    return int(match[1]) if match else None
+
+
+def number_chapters(app: Sphinx, env: BuildEnvironment) -> list[str]:
+    """Gives a chapter the number in its file name, whatever its place in the contents.
+
+    Runs after the collectors of Sphinx and sphinx-external-toc, and numbers figures,
+    equations and exercises again, since their numbers begin with the chapter's.
+    """
+    changed = []
+    for docname, sections in env.toc_secnumbers.items():
+        number = chapter_number(docname)
+        if number is None:
+            continue
+        before = dict(sections)
+        for anchor, section in sections.items():
+            if section:
+                sections[anchor] = (number, *section[1:])
+        for title in (env.titles[docname], *env.tocs[docname].findall(nodes.reference)):
+            if title.get("secnumber"):
+                title["secnumber"] = (number, *title["secnumber"][1:])
+        if sections != before:
+            changed.append(docname)
+    return changed + TocTreeCollector().assign_figure_numbers(env)
+
+
+def plain_bars(
+    app: Sphinx, what: str, name: str, obj, options, lines: list[str]
+) -> None:
+    """Lets docstrings write |n - s|, to reStructuredText a substitution."""
+    lines[:] = [line.replace("|", r"\|") if "`" not in line else line for line in lines]
+
+
+def describe(
+    app: Sphinx, pagename: str, templatename: str, context: dict, doctree
+) -> None:
+    """Describes a page to search engines and social cards by its first paragraph.
+
+    TeX is left out. Metadata of the page, `og:description`, goes before it.
+    """
+    meta = dict(context.get("meta") or {})
+    if doctree is not None and "og:description" not in meta:
+        paragraph = next(iter(doctree.findall(nodes.paragraph)), None)
+        words = "" if paragraph is None else paragraph.astext()
+        words = words.removeprefix("The question. ")
+        words = " ".join(re.sub(r"\\[a-zA-Z]+|[\\${}^_]", " ", words).split())
+        if len(words) < 20:
+            words = f"{context['title']}: a page of {app.config.html_title}. {words}"
+        if len(words) > 200:
+            words = words[:197].rsplit(" ", 1)[0] + " ..."
+        meta["og:description"] = words
+        context["meta"] = meta
+
+
+def tidy_page(
+    app: Sphinx, pagename: str, templatename: str, context: dict, doctree
+) -> None:
+    """Leaves out what no page uses: thebe (it calls other hosts), a script of icons."""
+    unused = re.compile(r"thebe", re.IGNORECASE)
+    context["script_files"] = [
+        script
+        for script in context["script_files"]
+        if not unused.search(
+            f"{script.filename or ''} {script.attributes.get('body') or ''}"
+        )
+    ]
+    context["css_files"] = [
+        sheet
+        for sheet in context["css_files"]
+        if not unused.search(str(sheet.filename))
+    ]
+    # A citation is an item of its list; the role that docutils gives it is deprecated.
+    # The empty corner of a table heads nothing.
+    body = (context.get("body") or "").replace(
+        'role="doc-biblioentry"', 'role="listitem"'
+    )
+    context["body"] = re.sub(r"<th[^>]*>\s*(<p>\s*</p>)?\s*</th>", "<td></td>", body)
+    context["without_icon_script"] = lambda html: re.sub(
+        r"<script[^>]*fontawesome\.js[^>]*></script>", "", html
+    )
+
+
+def setup(app: Sphinx) -> dict:
+    """Connects the handlers above."""
+    app.connect("config-inited", set_addresses, priority=200)
+    app.connect("builder-inited", vendor_mathjax)
+    app.connect("env-get-updated", number_chapters, priority=900)
+    app.connect("autodoc-process-docstring", plain_bars)
+    app.connect("html-page-context", describe, priority=100)
+    app.connect("html-page-context", tidy_page, priority=900)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

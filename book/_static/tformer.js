@@ -1,0 +1,37 @@
+// A region that scrolls sideways must be reachable by keyboard, and one that does not must not be a tab stop.
+(() => {
+  const regions = [
+    ["mjx-container[display='true']", "Equation"],
+    ["div.math, div.math-wrapper", "Equation"],
+    [".cell_output .output, .cell_output pre, div.highlight pre", "Code or its output"],
+    [".pst-scrollable-table-container, .tformer-scroll", "Table"],
+    [".sig", "Signature"],
+  ];
+  const update = () => {
+    for (const [selector, label] of regions) {
+      for (const region of document.querySelectorAll(selector)) {
+        const style = getComputedStyle(region);
+        const scrolls = region.scrollWidth > region.clientWidth + 1 && /auto|scroll/.test(style.overflowX);
+        if (scrolls && !region.hasAttribute("data-scrolls")) {
+          region.dataset.scrolls = "";
+          region.tabIndex = 0;
+          region.setAttribute("role", "group");
+          region.setAttribute("aria-label", `${label}, scrolls sideways`);
+        } else if (!scrolls && region.hasAttribute("data-scrolls")) {
+          delete region.dataset.scrolls;
+          for (const name of ["tabindex", "role", "aria-label"]) region.removeAttribute(name);
+        }
+      }
+    }
+  };
+  window.addEventListener("load", () => {
+    update();
+    window.MathJax?.startup?.promise?.then(update);
+  });
+  let timer;
+  window.addEventListener("resize", () => {
+    clearTimeout(timer);
+    timer = setTimeout(update, 200);
+  });
+  document.addEventListener("toggle", update, true);
+})();

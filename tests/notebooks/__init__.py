@@ -1,0 +1,1 @@
+"""The notebooks under test: the pytest plugin that runs them, and the rules of style that they keep."""

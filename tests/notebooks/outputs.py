@@ -1,0 +1,42 @@
+"""What of a cell's outputs nbval compares: everything that must be the same in every run on every machine.
+
+- stderr is dropped: warnings and progress bars depend on the machine. (The style test keeps it out of the
+  book.)
+- A claim's value is replaced, in its JSON, its text and its HTML: the value was held in its band when the
+  cell ran. Its name, band, unit and sentence are compared.
+- Pictures are compared by `notebook_figures`; nbval skips them.
+- Text, HTML, Markdown, LaTeX and JSON are compared as they are, after nbval's sanitising. Other types do not
+  occur: the style test sees to that.
+"""
+
+import copy
+import html
+import json
+import re
+from collections.abc import Iterable
+
+from nbformat import NotebookNode
+
+CLAIM = "application/vnd.tformer.claim+json"
+COMPARED = {"text/plain", "text/html", "text/markdown", "text/latex", "application/json", CLAIM}
+
+
+def comparable(outputs: Iterable[NotebookNode]) -> list[NotebookNode]:
+    """Copies of the outputs without what may differ."""
+    kept = [copy.deepcopy(o) for o in outputs if not (o.output_type == "stream" and o.name == "stderr")]
+    for output in kept:
+        if CLAIM in output.get("data", {}):
+            output.data = NotebookNode(without_value(output.data))
+    return kept
+
+
+def without_value(data: dict) -> dict:
+    """The MIME bundle of a claim with its value taken out of every form."""
+    claim = {k: v for k, v in data[CLAIM].items() if k != "value"}
+    name = str(claim.get("name"))
+    texts = {
+        mime: re.sub(rf"(claim {re.escape(html.escape(name))}: )\S+", r"\1VALUE", text, count=1)
+        for mime, text in data.items()
+        if mime in ("text/plain", "text/html")
+    }
+    return {**data, **texts, CLAIM: json.dumps(claim, sort_keys=True, indent=1)}

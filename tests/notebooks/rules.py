@@ -1,0 +1,174 @@
+"""The rules that every notebook keeps: each takes a page and the book, and yields what is wrong."""
+
+import re
+from collections.abc import Callable, Iterator
+from statistics import median
+
+from tests.notebooks.outputs import CLAIM, COMPARED
+from tests.notebooks.page import Book, Page, describe, lines, mime_types, tags
+
+Rule = Callable[[Page, Book], Iterator[str]]
+
+KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
+TAGS = {"hide-input", "nbval-ignore-output", "trained-figure", "timing", "solution"}
+LIMIT = 1_500_000  # bytes
+MEDIAN_LINES, MOST_LINES, SETUP_LINES = 8, 25, 10
+ALT_TEXT = 20  # characters: less does not say what a figure shows
+EMOJI = re.compile("[\U0001f000-\U0001faff\u2600-\u26ff\u2705\u274c\u2728\u2753-\u2757\u2b50\u2b55\ufe0f]")
+HOME = re.compile(r"(?<![\w:/.\-])/(?:home|root|Users|tmp|work|mnt|usr|var|opt|content)/|\b[A-Z]:\\\\?\w")
+PAGE_LINK = re.compile(r"\]\((?!https?://)[^)\s]*\.(?:ipynb|md|html)\b[^)]*\)|\{doc\}`[^`]*`")
+
+
+def ran_fresh(page: Page, book: Book) -> Iterator[str]:
+    """Every code cell ran, once, in order."""
+    counts = [cell.execution_count for cell in page.code]
+    if counts != list(range(1, len(counts) + 1)):
+        yield f"the execution counts are {counts}: run `make execute`"
+    for cell in page.code:
+        for output in cell.outputs:
+            if output.get("execution_count", cell.execution_count) != cell.execution_count:
+                yield f"{describe(cell)} shows a result of another run"
+
+
+def clean_outputs(page: Page, book: Book) -> Iterator[str]:
+    """No error, nothing on stderr, nothing that the notebook test does not compare."""
+    for cell in page.code:
+        kinds = {output.output_type for output in cell.outputs}
+        if "error" in kinds:
+            yield f"{describe(cell)} ends in an error"
+        if any(output.get("name") == "stderr" for output in cell.outputs):
+            yield f"{describe(cell)} writes to stderr"
+        for mime in sorted(mime_types(cell) - COMPARED - {"image/png"}):
+            yield f"{describe(cell)} shows {mime}, which the notebook test does not compare"
+
+
+def metadata(page: Page, book: Book) -> Iterator[str]:
+    """Only what the book needs, so that a re-run changes nothing."""
+    notebook = page.notebook
+    own = {k: v for k, v in notebook.metadata.items() if not k.startswith("og:")}
+    if own != {"kernelspec": KERNELSPEC, "language_info": {"name": "python"}}:
+        yield f"the notebook's metadata is not normalised: {sorted(own)}"
+    if (notebook.nbformat, notebook.nbformat_minor) != (4, 5):
+        yield f"the format is {notebook.nbformat}.{notebook.nbformat_minor}, not 4.5"
+    for cell in page.cells:
+        for key in sorted(set(cell.metadata) - {"tags", "mystnb", "tformer"}):
+            yield f"{describe(cell)} has {key!r} in its metadata"
+        for tag in sorted(set(tags(cell)) - TAGS):
+            yield f"{describe(cell)} has the unknown tag {tag!r}"
+        if cell.cell_type == "code" and re.search(r"^\s*#\s*NBVAL_", cell.source, re.MULTILINE):
+            yield f"{describe(cell)} is marked by a comment; use tags"
+
+
+def figures(page: Page, book: Book) -> Iterator[str]:
+    """A figure has an alternative text, a caption and a name; one figure a cell."""
+    for cell in page.code:
+        pictures = [o for o in cell.outputs if any(m.startswith("image/") for m in o.get("data", {}))]
+        if not pictures:
+            continue
+        mystnb = cell.metadata.get("mystnb", {})
+        figure = mystnb.get("figure", {})
+        if len(pictures) > 1:
+            yield f"{describe(cell)} shows {len(pictures)} figures; a caption belongs to one"
+        if len(mystnb.get("image", {}).get("alt", "").strip()) < ALT_TEXT:
+            yield f"{describe(cell)} has a figure without alternative text"
+        if not figure.get("caption", "").strip():
+            yield f"{describe(cell)} has a figure without a caption"
+        if not figure.get("name", "").startswith("fig-"):
+            yield f"{describe(cell)} has a figure without a name that starts with fig-"
+
+
+def setup_cell(page: Page, book: Book) -> Iterator[str]:
+    """The first code cell is folded, short, and installs the package from the book's repository."""
+    if not page.code:
+        return
+    cell = page.code[0]
+    if "hide-input" not in tags(cell):
+        yield "the first code cell is not tagged hide-input"
+    if lines(cell) > SETUP_LINES:
+        yield f"the first code cell has {lines(cell)} lines; {SETUP_LINES} are allowed"
+    if not re.search(r"%pip install .*git\+" + re.escape(book.address) + r'(?=["\'\s@]|$)', cell.source):
+        yield f"the first code cell does not install from git+{book.address}"
+
+
+def code_length(page: Page, book: Book) -> Iterator[str]:
+    """Short cells; only a class may be long."""
+    if not page.code:
+        return
+    middle = median(lines(cell) for cell in page.code)
+    if middle > MEDIAN_LINES:
+        yield f"the median code cell has {middle:g} lines; {MEDIAN_LINES} are allowed"
+    for cell in page.code:
+        if lines(cell) == 0:
+            yield "a code cell is empty"
+        if lines(cell) > MOST_LINES and not re.search(r"^class ", cell.source, re.MULTILINE):
+            yield f"{describe(cell)} has {lines(cell)} lines and defines no class"
+
+
+def citations(page: Page, book: Book) -> Iterator[str]:
+    """What is cited stands in the bibliography."""
+    for key in sorted(page.cited() - book.bibliography):
+        yield f"{key!r} is cited and not in references.bib"
+
+
+def held(page: Page, book: Book) -> Iterator[str]:
+    """An output that may differ is followed by a cell that holds what matters of it."""
+    for i, cell in enumerate(page.code):
+        if "trained-figure" in tags(cell) and "nbval-ignore-output" not in tags(cell):
+            yield f"{describe(cell)} is tagged trained-figure without nbval-ignore-output"
+        if "nbval-ignore-output" in tags(cell):
+            following = "\n".join(c.source for c in page.code[i + 1 : i + 3])
+            if not re.search(r"\bclaim\(|\bassert", following):
+                yield f"{describe(cell)} is not compared, and neither of the next two cells checks anything"
+
+
+def claims(page: Page, book: Book) -> Iterator[str]:
+    """Every claim left its record, and its cell's output is compared."""
+    shown = [o.data[CLAIM]["name"] for c in page.code for o in c.outputs if CLAIM in o.get("data", {})]
+    for name in sorted(set(page.claims) - set(shown)):
+        yield f"the claim {name!r} is not among the outputs"
+    for name in sorted({name for name in shown if shown.count(name) > 1}):
+        yield f"the claim {name!r} is made twice"
+    for cell in page.code:
+        if "claim(" in cell.source and "nbval-ignore-output" in tags(cell):
+            yield f"{describe(cell)} makes a claim and is tagged nbval-ignore-output"
+
+
+def links(page: Page, book: Book) -> Iterator[str]:
+    """Pages refer to each other by label."""
+    for match in PAGE_LINK.finditer(page.prose):
+        yield f"{match.group()!r} links to a file; refer to a label"
+
+
+def plain_text(page: Page, book: Book) -> Iterator[str]:
+    """No path of somebody's machine, no emoji."""
+    for cell in page.cells:
+        shown = [str(o.get("text", "")) for o in cell.get("outputs", [])]
+        shown += [str(o.get("data", {}).get("text/plain", "")) for o in cell.get("outputs", [])]
+        text = "\n".join([cell.source, *shown])
+        if match := HOME.search(text):
+            yield f"{describe(cell)} has an absolute path: {match.group()!r}"
+        if match := EMOJI.search(text):
+            yield f"{describe(cell)} has an emoji: U+{ord(match.group()):X}"
+
+
+def file_size(page: Page, book: Book) -> Iterator[str]:
+    """A notebook stays small enough to read on a phone."""
+    size = page.path.stat().st_size
+    if size > LIMIT:
+        yield f"the file has {size:,} bytes; {LIMIT:,} are allowed"
+
+
+RULES: list[Rule] = [
+    ran_fresh,
+    clean_outputs,
+    metadata,
+    figures,
+    setup_cell,
+    code_length,
+    citations,
+    held,
+    claims,
+    links,
+    plain_text,
+    file_size,
+]

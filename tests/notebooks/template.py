@@ -1,0 +1,102 @@
+"""The rules of a chapter: its parts, their order, and its exercises."""
+
+import re
+from collections.abc import Iterator
+
+from nbformat import NotebookNode
+
+from tests.notebooks.page import Book, Page, mime_types
+from tests.notebooks.rules import Rule
+
+QUOTE = ["**The question.**", "**You need**", "**You will build**", "**Runs in**"]
+COUNT = r"(?:\d+|an?|one|two|three|four|five|ten|twenty|thirty|forty|fifty)"
+RUN_TIME = re.compile(rf"about {COUNT} (?:seconds?|minutes?) on two\s+(?:>\s*)?cores")
+NUMBERED = re.compile(r"\$\$\s*\(eq-[\w-]+\)|:label:\s*eq-[\w-]+")
+EXERCISE = re.compile(r"\{exercise(?:-start)?\}[^\n]*\n(?:\s*:(?!label)[^\n]*\n)*\s*:label:\s*(\S+)")
+SOLUTION = re.compile(r"\{solution(?:-start)?\}\s*(\S+)")
+LEAST_EXERCISES = 6
+
+
+def opening(page: Page, book: Book) -> Iterator[str]:
+    """Label, title and the four promises come before the first code."""
+    first = next((i for i, cell in enumerate(page.cells) if cell.cell_type == "code"), len(page.cells))
+    text = "\n\n".join(cell.source for cell in page.cells[:first]).strip()
+    if not re.match(r"\(ch-[\w-]+\)=\s*\n\s*# \S", text):
+        yield "the chapter does not open with its label (ch-...)= and its title"
+    quote = "\n".join(line for line in text.splitlines() if line.startswith(">"))
+    places = [quote.find(promise) for promise in QUOTE]
+    for promise, place in zip(QUOTE, places, strict=True):
+        if place < 0:
+            yield f"the block quote of the opening lacks {promise}"
+    if -1 not in places and places != sorted(places):
+        yield "the promises of the opening are out of order"
+    if not RUN_TIME.search(quote):
+        yield "the opening does not say 'about N seconds on two cores', or minutes"
+
+
+def parts_in_order(page: Page, book: Book) -> Iterator[str]:
+    """Each part of the template is found after the one before it."""
+    place = 0
+    for name, holds in PARTS:
+        found = next((i for i in range(place, len(page.cells)) if holds(page.cells[i])), None)
+        if found is None:
+            yield f"the template wants {name} here, after cell {place}"
+            return
+        place = found
+
+
+def exercises(page: Page, book: Book) -> Iterator[str]:
+    """At least six, each with a solution."""
+    labels, solved = EXERCISE.findall(page.prose), SOLUTION.findall(page.prose)
+    if len(labels) < LEAST_EXERCISES:
+        yield f"there are {len(labels)} labelled exercises; at least {LEAST_EXERCISES} are wanted"
+    for label in labels:
+        if label not in solved:
+            yield f"the exercise {label!r} has no solution"
+    for label in solved:
+        if label not in labels:
+            yield f"the solution of {label!r} has no exercise"
+
+
+def example_comes_first(page: Page, book: Book) -> Iterator[str]:
+    """Between the setup and the first numbered equation the reader sees numbers."""
+    code = [i for i, cell in enumerate(page.cells) if cell.cell_type == "code"]
+    equation = next((i for i, cell in enumerate(page.cells) if NUMBERED.search(cell.source)), None)
+    if equation is None or not code:
+        return
+    before = page.cells[code[0] + 1 : equation]
+    ran = any(cell.cell_type == "code" and cell.outputs for cell in before)
+    table = any(re.search(r"^\|.*\d.*\|", cell.source, re.MULTILINE) for cell in before)
+    if not (ran or table):
+        yield "no numbers, in a cell's output or a table, come before the first numbered equation"
+
+
+def _code(*words: str):
+    return lambda cell: cell.cell_type == "code" and any(word in cell.source for word in words)
+
+
+def _prose(pattern: str):
+    expression = re.compile(pattern, re.MULTILINE | re.IGNORECASE)
+    return lambda cell: cell.cell_type == "markdown" and bool(expression.search(cell.source))
+
+
+def _figure(cell: NotebookNode) -> bool:
+    return "image/png" in mime_types(cell)
+
+
+PARTS = [
+    ("a numbered equation", _prose(NUMBERED.pattern)),
+    ("a section whose title says 'by hand'", _prose(r"^##+ .*by hand")),
+    (
+        "the box 'From columns to rows' with the class columns-to-rows",
+        _prose(r"\{admonition\} From columns to rows\s*\n\s*:class: columns-to-rows"),
+    ),
+    ("a cell with show_source(...)", _code("show_source(")),
+    ("a check cell with assert_close or a claim", _code("assert_close(", "claim(")),
+    ("an experiment with a figure", _figure),
+    ("the section What you learned", _prose(r"^## What you learned\s*$")),
+    ("the section Exercises", _prose(r"^## Exercises\s*$")),
+    ("the section Further reading", _prose(r"^## Further reading\s*$")),
+]
+
+RULES: list[Rule] = [opening, parts_in_order, example_comes_first, exercises]

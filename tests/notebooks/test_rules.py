@@ -1,0 +1,244 @@
+"""Each rule of style can fail: a made chapter keeps them all, and each edit of it breaks one."""
+
+import copy
+import json
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat import NotebookNode, v4
+
+from tests.notebooks import rules, template
+from tests.notebooks.outputs import CLAIM
+from tests.notebooks.page import Book, Page
+
+BOOK = Book("https://example.org/book", frozenset({"vaswani2017attention"}))
+ALL = rules.RULES + template.RULES
+OPENING = """(ch-made)=
+# A made chapter
+
+> **The question.** What is wrong? **You need** nothing. **You will build** a rule.
+> **Runs in** about 20 seconds on two cores."""
+SETUP = """try:
+    import tformer_lib
+except ImportError:
+    %pip install -q "tformer-lib @ git+https://example.org/book"
+"""
+BOX = ":::{admonition} From columns to rows\n:class: columns-to-rows\nTranspose.\n:::"
+FIGURE = {
+    "image": {"alt": "A line that rises from left to right."},
+    "figure": {"caption": "A line.", "name": "fig-line"},
+}
+RECORD = {"name": "made.one", "value": 1.0, "low": 0.0, "high": 2.0, "unit": "", "text": "It is one."}
+
+
+def exercise(i: int) -> str:
+    return (
+        f"```{{exercise}} Number {i}\n:label: ex-made-{i}\nDo it.\n```\n\n"
+        f"```{{solution-start}} ex-made-{i}\n:label: sol-made-{i}\n:class: dropdown\n```\n\n"
+        "It is done.\n\n```{solution-end}\n```"
+    )
+
+
+def show(data: dict) -> NotebookNode:
+    return v4.new_output("display_data", data=data)
+
+
+def chapter() -> NotebookNode:
+    """A chapter of which nothing is wrong."""
+    cells = [
+        v4.new_markdown_cell(OPENING),
+        v4.new_code_cell(SETUP, metadata={"tags": ["hide-input"]}),
+        v4.new_markdown_cell("An example."),
+        v4.new_code_cell("print(1, 2, 3)", outputs=[v4.new_output("stream", name="stdout", text="1 2 3\n")]),
+        v4.new_markdown_cell(
+            "As {cite:t}`vaswani2017attention` write,\n$$y = x$$ (eq-made)\nsee {ref}`ch-made`."
+        ),
+        v4.new_markdown_cell("## The same by hand"),
+        v4.new_code_cell("y = x = 1"),
+        v4.new_markdown_cell(BOX),
+        v4.new_code_cell("show_source(attention)"),
+        v4.new_code_cell("assert_close(x, y)"),
+        v4.new_code_cell(
+            "plot()",
+            outputs=[show({"image/png": "aGFsbG8="})],
+            metadata={"mystnb": FIGURE, "tags": ["nbval-ignore-output", "trained-figure"]},
+        ),
+        v4.new_code_cell(
+            'claim("made.one", 1, low=0, high=2, unit="", text="It is one.")',
+            outputs=[show({"text/plain": "claim made.one: 1", CLAIM: RECORD})],
+        ),
+        v4.new_markdown_cell("## What you learned\n\nNothing."),
+        v4.new_markdown_cell("\n\n".join(["## Exercises", *map(exercise, range(6))])),
+        v4.new_markdown_cell("## Further reading\n\n[A page](https://example.org/page.html)."),
+    ]
+    metadata = {"kernelspec": rules.KERNELSPEC, "language_info": {"name": "python"}}
+    notebook = v4.new_notebook(cells=cells, metadata=metadata)
+    for i, cell in enumerate((c for c in notebook.cells if c.cell_type == "code"), start=1):
+        cell.execution_count = i
+    return notebook
+
+
+def save(notebook: NotebookNode, folder: Path) -> Page:
+    path = folder / "01_made.ipynb"
+    path.write_text(json.dumps(notebook), "utf8")
+    return Page.read(path)
+
+
+def cell_with(notebook: NotebookNode, text: str) -> NotebookNode:
+    return next(cell for cell in notebook.cells if text in cell.source)
+
+
+def replace(old: str, new: str):
+    def edit(notebook):
+        cell = cell_with(notebook, old)
+        cell.source = cell.source.replace(old, new)
+
+    return edit
+
+
+def change(text: str, **values):
+    """Sets attributes of the cell that has the text."""
+    return lambda notebook: cell_with(notebook, text).update(copy.deepcopy(values))
+
+
+def tag(text: str, *names: str):
+    return lambda notebook: cell_with(notebook, text).metadata.update(tags=list(names))
+
+
+def drop(text: str):
+    return lambda notebook: notebook.cells.remove(cell_with(notebook, text))
+
+
+def every_code_cell_long(notebook):
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.source += "\nx = 1" * 9
+
+
+def figure_without(*keys: str):
+    def edit(notebook):
+        mystnb = copy.deepcopy(FIGURE)
+        place = mystnb
+        for key in keys[:-1]:
+            place = place[key]
+        del place[keys[-1]]
+        cell_with(notebook, "plot()").metadata["mystnb"] = mystnb
+
+    return edit
+
+
+def add_output(text: str, output: NotebookNode):
+    return lambda notebook: cell_with(notebook, text).outputs.append(output)
+
+
+BROKEN = [
+    ("ran_fresh", "execution counts", change("print(1", execution_count=None)),
+    ("ran_fresh", "execution counts", change("print(1", execution_count=7)),
+    (
+        "ran_fresh",
+        "another run",
+        add_output("y = x = 1", v4.new_output("execute_result", execution_count=9)),
+    ),
+    (
+        "clean_outputs",
+        "error",
+        add_output("y = x = 1", v4.new_output("error", ename="E", evalue="", traceback=[])),
+    ),
+    ("clean_outputs", "stderr", add_output("y = x = 1", v4.new_output("stream", name="stderr", text="w"))),
+    ("clean_outputs", "image/svg", add_output("y = x = 1", show({"image/svg+xml": "<svg/>"}))),
+    ("metadata", "not normalised", lambda n: n.metadata.update(widgets={})),
+    ("metadata", "not normalised", lambda n: n.metadata.language_info.update(version="3.11.7")),
+    ("metadata", "'execution'", lambda n: n.cells[1].metadata.update(execution={})),
+    ("metadata", "unknown tag", tag("y = x = 1", "nbval-skip")),
+    ("metadata", "comment", replace("y = x = 1", "# NBVAL_SKIP\ny = x")),
+    ("figures", "alternative text", figure_without("image", "alt")),
+    ("figures", "caption", figure_without("figure", "caption")),
+    ("figures", "name", figure_without("figure", "name")),
+    ("figures", "2 figures", add_output("plot()", show({"image/png": "aGFsbG8="}))),
+    ("setup_cell", "hide-input", tag("%pip")),
+    ("setup_cell", "lines", replace("%pip", "x = 1\n" * 7 + "%pip")),
+    ("setup_cell", "git+https://example.org/book", replace("example.org/book", "example.org/fork")),
+    ("setup_cell", "git+https://example.org/book", replace("example.org/book", "example.org/books")),
+    ("code_length", "median", every_code_cell_long),
+    ("code_length", "defines no class", replace("y = x = 1", "x = 1\n" * 26 + "y = x")),
+    ("code_length", "empty", replace("show_source(attention)", "")),
+    (
+        "citations",
+        "nobody1900nothing",
+        replace("vaswani2017attention", "vaswani2017attention,nobody1900nothing"),
+    ),
+    ("held", "without nbval-ignore-output", tag("plot()", "trained-figure")),
+    ("held", "checks anything", replace("claim(", "print(")),
+    ("claims", "not among the outputs", change("claim(", outputs=[])),
+    ("claims", "twice", add_output("claim(", show({CLAIM: RECORD}))),
+    ("claims", "tagged nbval-ignore-output", tag("claim(", "nbval-ignore-output")),
+    ("links", "refer to a label", replace("An example.", "See [there](02_attention.ipynb#x).")),
+    ("links", "refer to a label", replace("An example.", "See [there](glossary.md).")),
+    ("links", "refer to a label", replace("An example.", "See {doc}`glossary`.")),
+    ("plain_text", "absolute path", replace("print(1", "open('/home/me/x'); print(1")),
+    (
+        "plain_text",
+        "absolute path",
+        add_output("y = x = 1", v4.new_output("stream", name="stdout", text="/tmp/ipykernel_9/1.py\n")),
+    ),
+    ("plain_text", "emoji", replace("An example.", "An example \U0001f600.")),
+    ("file_size", "bytes", replace("An example.", "x" * 1_500_001)),
+    ("opening", "label", replace("(ch-made)=", "")),
+    ("opening", "label", replace("# A made chapter", "## A made chapter")),
+    ("opening", "lacks **You need**", replace("**You need**", "You need")),
+    (
+        "opening",
+        "out of order",
+        replace("**You need** nothing. **You will build**", "**You will build** **You need**"),
+    ),
+    ("opening", "on two cores", replace("about 20 seconds", "some time")),
+    ("parts_in_order", "numbered equation", replace("$$ (eq-made)", "$$")),
+    ("parts_in_order", "by hand", replace("by hand", "again")),
+    ("parts_in_order", "From columns to rows", replace(":class: columns-to-rows", ":class: note")),
+    ("parts_in_order", "show_source", drop("show_source")),
+    ("parts_in_order", "a figure", change("plot()", outputs=[])),
+    ("parts_in_order", "What you learned", drop("What you learned")),
+    ("parts_in_order", "Further reading", lambda n: n.cells.insert(0, n.cells.pop())),
+    ("example_comes_first", "no numbers", change("print(1", outputs=[])),
+    ("exercises", "5 labelled exercises", replace(":label: ex-made-3", "")),
+    ("exercises", "'ex-made-3' has no solution", replace("{solution-start} ex-made-3", "{note} ex-made-3")),
+]
+
+
+@pytest.mark.parametrize("rule", ALL, ids=lambda rule: rule.__name__)
+def test_the_made_chapter_keeps_every_rule(rule, tmp_path):
+    assert list(rule(save(chapter(), tmp_path), BOOK)) == []
+
+
+@pytest.mark.parametrize(("name", "words", "edit"), BROKEN, ids=[f"{n}-{w}" for n, w, _ in BROKEN])
+def test_a_broken_rule_is_named(name, words, edit, tmp_path):
+    notebook = chapter()
+    edit(notebook)
+    (rule,) = [rule for rule in ALL if rule.__name__ == name]
+    assert words in "\n".join(rule(save(notebook, tmp_path), BOOK))
+
+
+def test_every_rule_is_broken_once():
+    assert {name for name, _, _ in BROKEN} == {rule.__name__ for rule in ALL}
+
+
+def test_a_long_class_is_allowed(tmp_path):
+    notebook = chapter()
+    replace("y = x = 1", "class Long:\n" + "    x = 1\n" * 30 + "y = x")(notebook)
+    assert list(rules.code_length(save(notebook, tmp_path), BOOK)) == []
+
+
+def test_the_notation_page_is_no_chapter(tmp_path):
+    assert not Page(Path("00_notation.ipynb"), chapter()).is_chapter
+    assert Page(Path("02_attention.ipynb"), chapter()).is_chapter
+
+
+def test_the_book_is_read_from_its_files(tmp_path):
+    (tmp_path / "_config.yml").write_text("repository:\n  url: https://example.org/book/\n")
+    (tmp_path / "references.bib").write_text("@article{vaswani2017attention,\n title={A}\n}\n")
+    assert Book.read(tmp_path) == BOOK
+
+
+def test_an_unread_notebook_is_valid():
+    nbformat.validate(chapter())

@@ -1,0 +1,142 @@
+"""The commands on a machine where something is missing: one sentence that says what to do, no traceback."""
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tests.site.pages import ROOT
+
+MAKE = shutil.which("make")
+pytestmark = pytest.mark.skipif(MAKE is None, reason="there is no make on this machine")
+
+FAKE_PYTHON = """#!{python}
+import runpy, sys
+{change}
+sys.argv = sys.argv[1:]
+if sys.argv[0] == "-c":
+    exec(sys.argv[1])
+else:
+    runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+@pytest.fixture
+def clone(tmp_path) -> Path:
+    """The files that `make book` starts from, in a folder without .venv."""
+    folder = tmp_path / "clone"
+    (folder / "tools").mkdir(parents=True)
+    for name in ("Makefile", "requirements.txt", "pyproject.toml", "tools/bootstrap.py"):
+        shutil.copy(ROOT / name, folder / name)
+    return folder
+
+
+def run_make(clone: Path, *goals: str, python: str | None = None, **variables: str):
+    """Runs make in the clone, with no Python on the path but the given text as `python3`."""
+    bin_folder = clone.parent / "bin"
+    bin_folder.mkdir(exist_ok=True)
+    for tool in ("sh", "sed", "grep", "awk"):
+        (bin_folder / tool).symlink_to(shutil.which(tool))
+    if python is not None:
+        (bin_folder / "python3").write_text(python)
+        (bin_folder / "python3").chmod(0o755)
+    environment = {"PATH": str(bin_folder), "HOME": str(clone.parent), **variables}
+    return subprocess.run(
+        [MAKE, *goals], cwd=clone, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL
+    )
+
+
+def one_sentence(answer) -> str:
+    """What make said on stderr, less its own closing line; fails on anything longer than a sentence."""
+    assert answer.returncode != 0
+    lines = [line for line in answer.stderr.splitlines() if not line.startswith("make")]
+    assert len(lines) == 1, answer.stderr
+    assert "Traceback" not in answer.stderr + answer.stdout
+    return lines[0]
+
+
+def fake(change: str) -> str:
+    return FAKE_PYTHON.format(python=sys.executable, change=change)
+
+
+@pytest.mark.parametrize("goal", ["book", "test", "lint"])
+def test_no_python(clone, goal):
+    assert one_sentence(run_make(clone, goal)).startswith("No Python was found: install Python 3.11 or newer")
+
+
+def test_named_python_is_not_there(clone):
+    sentence = one_sentence(run_make(clone, "book", "PYTHON=/nowhere/python3"))
+    assert sentence.startswith("No Python was found, at /nowhere/python3: install Python 3.11")
+
+
+def test_old_python(clone):
+    sentence = one_sentence(run_make(clone, "book", python=fake("sys.version_info = (3, 8, 10, 'final', 0)")))
+    assert "needs Python 3.11 or newer" in sentence
+    assert "is Python 3.8" in sentence
+    assert "make PYTHON=" in sentence
+
+
+def test_python_without_venv(clone):
+    sentence = one_sentence(run_make(clone, "book", python=fake("sys.modules['ensurepip'] = None")))
+    version = ".".join(map(str, sys.version_info[:2]))
+    assert f"apt install python{version}-venv" in sentence
+
+
+def test_offline(clone):
+    """The index is a closed port of this machine, and nothing else is configured."""
+    answer = run_make(
+        clone,
+        "book",
+        f"PYTHON={sys.executable}",
+        PIP_CONFIG_FILE=os.devnull,
+        PIP_INDEX_URL="http://127.0.0.1:9/simple",
+        PIP_RETRIES="0",
+        PIP_NO_CACHE_DIR="1",
+    )
+    assert "needs (later ones do not): connect this machine to the network" in one_sentence(answer)
+    assert not (clone / ".venv" / ".installed").exists()
+
+
+def test_serve_before_book(clone):
+    (clone / ".venv").mkdir()
+    (clone / ".venv" / ".installed").touch()
+    assert one_sentence(run_make(clone, "serve")) == "There is no site yet: run 'make book' first."
+
+
+def test_make_alone_lists_the_commands(clone):
+    answer = run_make(clone)
+    assert answer.returncode == 0
+    listed = re.findall(r"^  make (\w+) ", answer.stdout, re.MULTILINE)
+    assert set(listed) == {"help", "book", "test", "execute", "serve", "lint", "clean"}
+
+
+def test_bootstrap_parses_on_old_pythons():
+    ast.parse((ROOT / "tools" / "bootstrap.py").read_text("utf8"), feature_version=(3, 4))
+
+
+def test_requirements_are_pinned_and_complete():
+    lines = (ROOT / "requirements.txt").read_text("utf8").splitlines()
+    lines = [line for line in lines if line and not line.startswith("#")]
+    assert lines[-1] == "-e ."
+    pinned = {}
+    for line in lines[:-1]:
+        requirement = Requirement(line)
+        assert re.fullmatch(r"==[\w.]+", str(requirement.specifier)), line
+        pinned[canonicalize_name(requirement.name)] = requirement
+    assert str(pinned["torch"].specifier) == "==2.13.0"
+    wanted = {canonicalize_name("tformer-lib"), *pinned}
+    for name in wanted:
+        if name in pinned and not (pinned[name].marker is None or pinned[name].marker.evaluate()):
+            continue
+        for text in distribution(name).requires or ():
+            needed = Requirement(text)
+            if needed.marker is None or needed.marker.evaluate({"extra": ""}):
+                assert canonicalize_name(needed.name) in pinned, f"{name} needs {text}"

@@ -1,0 +1,145 @@
+"""The files of the built site: links, numbers, metadata, and a place for every public name."""
+
+import functools
+import importlib
+import inspect
+import json
+import pkgutil
+import re
+from pathlib import Path
+from urllib.parse import unquote, urljoin, urlsplit
+
+import pytest
+import yaml
+from bs4 import BeautifulSoup
+from sphinx.util.inventory import InventoryFile
+
+import tformer_lib
+from tests.site.pages import ROOT, chapter_pages, toc_pages
+from tformer_lib.exercises.checker import CHAPTERS
+
+LOADED = (("script", "src"), ("img", "src"), ("source", "src"), ("iframe", "src"), ("link", "href"))
+NOT_LOADED = {"canonical", "author", "next", "prev", "index", "search"}
+
+
+@functools.cache
+def soup(path: Path) -> BeautifulSoup:
+    return BeautifulSoup(path.read_text("utf8"), "html.parser")
+
+
+def test_internal_links_and_anchors_resolve(site):
+    broken = []
+    for page in sorted(site.rglob("*.html")):
+        if "_static" in page.relative_to(site).parts:  # templates that the theme leaves there
+            continue
+        for tag in soup(page).find_all(href=True) + soup(page).find_all(src=True):
+            target = urlsplit(tag.get("href") or tag.get("src"))
+            if target.scheme or target.netloc:
+                continue
+            file = (page.parent / unquote(target.path)).resolve() if target.path else page
+            file = file / "index.html" if file.is_dir() else file
+            anchor = unquote(target.fragment)
+            if not file.is_file():
+                broken.append(f"{page.relative_to(site)}: {tag.get('href') or tag.get('src')}")
+            elif anchor and file.suffix == ".html" and not soup(file).find(id=anchor):
+                broken.append(f"{page.relative_to(site)}: no #{anchor} in {file.name}")
+    assert broken == []
+
+
+def test_nothing_is_loaded_from_another_host(site):
+    outside = []
+    for page in sorted(site.rglob("*.html")):
+        for name, attribute in LOADED:
+            for tag in soup(page).find_all(name, attrs={attribute: True}):
+                if urlsplit(tag[attribute]).netloc and not NOT_LOADED & set(tag.get("rel", ())):
+                    outside.append(f"{page.relative_to(site)}: {tag[attribute]}")
+    for sheet in site.rglob("*.css"):
+        outside += re.findall(r"(?:@import\s+|url\()['\"]?(?:https?:)?//[^)'\"]+", sheet.read_text("utf8"))
+    assert outside == []
+
+
+@pytest.mark.parametrize("path", toc_pages())
+def test_social_cards_have_their_metadata(site, path):
+    tags = {tag["property"]: tag["content"] for tag in soup(site / path).find_all("meta", property=True)}
+    assert {"og:title", "og:description", "og:url", "og:image", "og:image:alt", "og:site_name"} <= set(tags)
+    assert not re.search(r"[\\${}]", tags["og:description"]), "raw TeX in og:description"
+    address = re.sub(r"github\.com/([^/]+)/", r"\1.github.io/", repository()) + "/"
+    assert tags["og:url"] == urljoin(address, path)
+    image = tags["og:image"].removeprefix(address)
+    assert (site / image).stat().st_size > 1000
+
+
+def repository() -> str:
+    return yaml.safe_load((ROOT / "_config.yml").read_text("utf8"))["repository"]["url"]
+
+
+@pytest.mark.parametrize("path", chapter_pages())
+def test_numbers_are_the_chapter_s(site, path):
+    """In NN_slug the title, sections, figures, equations and exercises all count from NN."""
+    number = int(Path(path).name[:2])
+    page = soup(site / path)
+    assert page.select_one("article h1").get_text().startswith(f"{number}. ")
+    sections = [
+        tag.get_text().split(".")[0] for tag in page.select("article .section-number, h2 > .section-number")
+    ]
+    counted = sections + re.findall(r"(?:Figure|Table|Exercise|Theorem) (\d+)\.\d+", caption_text(page))
+    counted += [tag.get_text().strip("()#¶").split(".")[0] for tag in page.select("span.eqno")]
+    assert {int(n) for n in counted if n.strip()} <= {number}
+    sidebar = page.select_one(".bd-sidebar-primary a.current, .bd-sidebar-primary li.current > a")
+    assert sidebar.get_text().strip().startswith(f"{number}. ")
+
+
+def caption_text(page: BeautifulSoup) -> str:
+    return " ".join(tag.get_text() for tag in page.select(".caption-number, .admonition > .admonition-title"))
+
+
+@pytest.mark.parametrize("path", chapter_pages())
+def test_a_chapter_has_its_buttons_and_neighbours(site, path):
+    page = soup(site / path)
+    links = [tag["href"] for tag in page.select(".article-header-buttons a[href]")]
+    notebook = path.replace(".html", ".ipynb")
+    for part in ("colab.research.google.com", "mybinder.org", f"/edit/main/{notebook}"):
+        assert any(part in link for link in links), part
+    assert any(link.endswith(".ipynb") and not urlsplit(link).netloc for link in links), "download"
+    colab = next(link for link in links if "colab" in link)
+    assert colab.endswith(repository().removeprefix("https://github.com/") + f"/blob/main/{notebook}")
+    assert page.select_one("a.left-prev") or path == chapter_pages()[0]
+    assert page.select_one("a.right-next")
+    assert page.find("link", rel="icon")
+
+
+def public_names() -> list[str]:
+    """Every public name of the package, by the module that defines it."""
+    names = set()
+    chapters = {f"tformer_lib.exercises.{chapter}" for chapter in CHAPTERS}  # these hold answers
+    for info in pkgutil.walk_packages(tformer_lib.__path__, "tformer_lib."):
+        if info.name in chapters or info.name.split(".")[-1].startswith("_"):
+            continue
+        module = importlib.import_module(info.name)
+        for name in getattr(module, "__all__", None) or vars(module):
+            member = getattr(module, name)
+            home = getattr(member, "__module__", None)
+            defined = inspect.isclass(member) or inspect.isfunction(member)
+            if not name.startswith("_") and defined and str(home).startswith("tformer_lib"):
+                names.add(f"{home}.{member.__qualname__}")
+    return sorted(names)
+
+
+def test_every_public_name_has_its_place_in_the_api_pages(site):
+    with (site / "objects.inv").open("rb") as file:
+        inventory = InventoryFile.load(file, "", lambda base, uri: uri)
+    known = {name for kind, names in inventory.items() if kind.startswith("py:") for name in names}
+    missing = [name for name in public_names() if name not in known]
+    assert missing == [], "add their modules to book/api/*.md"
+
+
+def test_chapters_cite_and_name_through_links(site):
+    """No reference was left unresolved: Sphinx shows those as code or as question marks."""
+    for path in toc_pages():
+        assert not re.search(r"\[\?\]|\{(?:ref|eq|numref|term|cite)", soup(site / path).get_text())
+
+
+def test_search_index_knows_the_pages(site):
+    index = (site / "searchindex.js").read_text("utf8")
+    names = json.loads(re.search(r'"docnames":\s*(\[.*?\])', index)[1])
+    assert {page.removesuffix(".html") for page in toc_pages()} <= set(names)

@@ -1,0 +1,110 @@
+"""Solutions printed in the chapter on multi-head self-attention pass; each mistake gets its own hint."""
+
+import ast
+import math
+from pathlib import Path
+
+import nbformat
+import pytest
+import torch
+
+from tformer_lib.exercises import check
+from tformer_lib.exercises.checker import exercises
+
+CHAPTER = Path(__file__).parents[1] / "book" / "03_multi_head_self_attention.ipynb"
+EXERCISES = {name: e for name, e in exercises().items() if name.startswith("multi_head.")}
+REQUIRED = {
+    "multi_head.split_heads": ["view without transpose"],
+    "multi_head.merge_heads": ["without transposing back", "wrong order"],
+    "multi_head.causal_self_attention": [
+        "missing scale",
+        "scale by D",
+        "scale by the root of D instead of Dh",
+        "softmax over the wrong axis",
+        "causal mask off by one",
+        "triangle upside down",
+        "mask inverted",
+        "mask applied after softmax",
+        "view without transpose",
+        "without transposing back",
+        "wrong order",
+        "output projection forgotten",
+    ],
+    "multi_head.cross_attention": ["context used for queries"],
+    "multi_head.evaluate": ["dropout on at evaluation", "left in evaluation mode"],
+    "multi_head.count_parameters": ["biases forgotten"],
+}
+
+
+def printed_solutions():
+    """From an exercise's name to the function that the chapter hands to `check`, built from its cells."""
+    cells = [c for c in nbformat.read(CHAPTER, 4).cells if "solution" in c.metadata.get("tags", [])]
+    functions, found = {"math": math, "torch": torch}, {}
+    for tree in [ast.parse(cell.source) for cell in cells]:
+        definitions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+        exec(compile(ast.Module(definitions, []), str(CHAPTER), "exec"), functions)
+        for call in ast.walk(tree):
+            if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "check":
+                name, candidate = call.args
+                if isinstance(candidate, ast.Name):
+                    found[name.value] = functions[candidate.id]
+    return found
+
+
+def test_every_exercise_has_a_printed_solution():
+    assert set(printed_solutions()) == set(EXERCISES) == set(REQUIRED)
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_printed_solution_passes(name):
+    verdict = check(name, printed_solutions()[name])
+    assert verdict.passed, verdict.message
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_each_mistake_is_told_apart_from_all_others(name):
+    for mistake in EXERCISES[name].mistakes:
+        verdict = check(name, mistake.variant)
+        assert (verdict.passed, verdict.mistake) == (False, mistake.name), verdict.message
+        others = [m.hint for m in EXERCISES[name].mistakes if m is not mistake]
+        assert mistake.hint in verdict.message
+        assert not any(hint in verdict.message for hint in others if hint not in mistake.hint)
+
+
+@pytest.mark.parametrize(("name", "slips"), REQUIRED.items())
+def test_typical_slips_are_known(name, slips):
+    known = [m.name for m in EXERCISES[name].mistakes]
+    for slip in slips:
+        assert any(slip in mistake for mistake in known), slip
+
+
+def test_slips_are_known_by_what_they_compute_not_by_how_they_are_written():
+    def by_einsum(x, w_q, w_k, w_v, w_o, n_heads):
+        b, n, d = x.shape
+        q, k, v = (torch.einsum("bnd,ed->bne", x, w).reshape(b, n, n_heads, -1) for w in (w_q, w_k, w_v))
+        scores = torch.einsum("bnhe,bshe->bhns", q, k) / d**0.5  # the root of D, not of Dh
+        scores = scores + torch.full((n, n), -math.inf).triu(1)
+        y = torch.einsum("bhns,bshe->bnhe", scores.softmax(-1), v)
+        return y.reshape(b, n, d) @ w_o.T
+
+    verdict = check("multi_head.causal_self_attention", by_einsum)
+    assert verdict.mistake == "scale by the root of D instead of Dh"
+
+
+def test_an_unknown_mistake_is_described():
+    verdict = check("multi_head.merge_heads", lambda x: x.transpose(1, 2).flatten(2) + 1)
+    assert not verdict.passed
+    assert verdict.mistake is None
+    assert "was expected" in verdict.message
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_evaluate_is_held_to_the_mode_it_found(training):
+    def always(model, x):
+        model.eval()
+        y = model(x)
+        model.train(training)
+        return y, model.training
+
+    verdict = check("multi_head.evaluate", always)
+    assert verdict.mistake == f"left in {'training' if training else 'evaluation'} mode"

@@ -1,0 +1,48 @@
+"""Builds the site from the committed outputs, every warning an error; prints where it lies."""
+
+import argparse
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SITE = ROOT / "_build" / "html"
+STAMP = ROOT / "_build" / "site.stamp"  # as new as the last build that succeeded
+SOURCES = ("_config.yml", "_toc.yml", "references.bib", "requirements.txt", "book", "tformer_lib")
+
+
+def is_fresh() -> bool:
+    """Whether the site was built after its sources were last changed."""
+    if not STAMP.exists() or not (SITE / "index.html").exists():
+        return False
+    built = STAMP.stat().st_mtime
+    files = [path for source in SOURCES for path in (ROOT / source, *(ROOT / source).rglob("*"))]
+    return all(
+        path.stat().st_mtime <= built
+        for path in files
+        if "__pycache__" not in path.parts and ".ipynb_checkpoints" not in path.parts
+    )
+
+
+def build() -> None:
+    """Runs Jupyter Book as `make book` does; exits with its code if it warns or fails."""
+    started = time.time()
+    STAMP.unlink(missing_ok=True)
+    for leftover in (SITE, SITE.parent / ".doctrees"):  # pages name each other's numbers and titles
+        shutil.rmtree(leftover, ignore_errors=True)
+    jupyter_book = Path(sys.executable).with_name("jupyter-book")
+    command = [str(jupyter_book), "build", str(ROOT), "-W", "-n", "-q", "--keep-going"]
+    code = subprocess.run(command, cwd=ROOT).returncode
+    if code:
+        sys.exit(code)
+    STAMP.touch()
+    print(f"Built in {time.time() - started:.0f} s without a warning. The site: {SITE.as_uri()}/index.html")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--if-stale", action="store_true", help="do nothing when no source has changed")
+    if not (parser.parse_args().if_stale and is_fresh()):
+        build()
