@@ -11,7 +11,12 @@ from tests.site.pages import chapter_pages, toc_pages
 AXE = Path(axe_playwright_python.__file__).parent / "axe.min.js"
 PAGES = [*toc_pages(), "search.html", "genindex.html", "_modules/tformer_lib/core/attention.html"]
 
-SETTINGS = {"light": ("light", 1280), "dark": ("dark", 1280), "phone": ("light", 360)}
+SETTINGS = {
+    "light": ("light", 1280),
+    "dark": ("dark", 1280),
+    "phone": ("light", 360),
+    "tablet": ("light", 1100),
+}
 
 FACTS = """() => {
   const main = document.querySelector('main');
@@ -51,7 +56,7 @@ def facts(visit):
             seen.page.evaluate(UNFOLD)
             seen.page.wait_for_timeout(400)  # folds and colours move for a moment
             found = seen.page.evaluate(FACTS)
-            if setting != "phone":
+            if setting in ("light", "dark"):
                 seen.page.evaluate(AXE.read_text("utf8"))
                 report = seen.page.evaluate(
                     "axe.run(document, {resultTypes: ['violations'], preload: false})"
@@ -94,10 +99,11 @@ def test_no_accessibility_violation(facts, path, setting):
     assert facts(path, setting)["violations"] == []
 
 
+@pytest.mark.parametrize("setting", ["phone", "tablet", "light"])
 @pytest.mark.parametrize("path", PAGES)
-def test_a_phone_never_scrolls_sideways(facts, path):
-    seen = facts(path, "phone")
-    assert seen["width"] <= 360, f"the page is {seen['width']} px wide; candidates: {seen['wide']}"
+def test_a_page_never_scrolls_sideways(facts, path, setting):
+    seen, (_, width) = facts(path, setting), SETTINGS[setting]
+    assert seen["width"] <= width, f"the page is {seen['width']} px wide; candidates: {seen['wide']}"
 
 
 @pytest.mark.parametrize("path", toc_pages())
