@@ -44,10 +44,10 @@ def random_attention():
 def test_additive_attention_is_the_loop_over_pairs():
     attend, query, keys, mask = random_attention()
     context, weights = attend(query, keys, mask)
-    W_q, W_k, v = attend.W_q.weight, attend.W_k.weight, attend.v.weight[0]
+    W_q, W_k, w = attend.W_q.weight, attend.W_k.weight, attend.w.weight[0]
     for b in range(2):
         seen = [j for j in range(5) if mask[b, j]]
-        scores = {j: v @ torch.tanh(W_q @ query[b] + W_k @ keys[b, j]) for j in seen}
+        scores = {j: w @ torch.tanh(W_q @ query[b] + W_k @ keys[b, j]) for j in seen}
         total = sum(scores[j].exp() for j in seen)
         expected = torch.stack(
             [scores[j].exp() / total if j in seen else torch.tensor(0.0).double() for j in range(5)]
@@ -250,7 +250,7 @@ def test_the_loss_gradient_is_the_slope(batch):
     torch.manual_seed(0)
     model = EncoderDecoder(VOCAB, VOCAB, 3, 2, context=AdditiveAttention(2, 4, 3)).double()
     pair = (batch[0][:2], batch[1][:2])
-    for parameter in (model.context.v.weight, model.context.W_k.weight, model.cell.weight_hh):
+    for parameter in (model.context.w.weight, model.context.W_k.weight, model.cell.weight_hh):
         value = parameter.detach().clone().requires_grad_()
         name = next(n for n, p in model.named_parameters() if p is parameter)
 

@@ -21,7 +21,7 @@ class Context(nn.Module):
 
 
 class AdditiveAttention(Context):
-    """c = sum_j a_j h_j with a = softmax(e) and e_j = v^T tanh(W_q q + W_k h_j).
+    """c = sum_j a_j h_j with a = softmax(e) and e_j = w^T tanh(W_q q + W_k h_j).
 
     The h_j are keys and values at once: the encoder's states (Bahdanau et al. 2015, section 3.1 and
     appendix A.1.2). W_k h_j is the same at each step of the decoder, so that a caller who steps
@@ -41,7 +41,7 @@ class AdditiveAttention(Context):
         super().__init__()
         self.W_q = nn.Linear(d_query, d_hidden, bias=False)
         self.W_k = nn.Linear(d_key, d_hidden, bias=False)
-        self.v = nn.Linear(d_hidden, 1, bias=False)
+        self.w = nn.Linear(d_hidden, 1, bias=False)
         self.softmax = MaskedSoftmax()
 
     def project(self, keys: Float[Tensor, "B S Dk"]) -> Float[Tensor, "B S F"]:
@@ -59,7 +59,7 @@ class AdditiveAttention(Context):
         """The context (B, Dk) and the weights (B, S); `mask` is boolean, True = may attend."""
         check_width(self, "query", query, self.W_q.in_features)
         projected = self.project(keys) if projected is None else projected
-        scores = self.v(torch.tanh(self.W_q(query)[:, None] + projected)).squeeze(-1)
+        scores = self.w(torch.tanh(self.W_q(query)[:, None] + projected)).squeeze(-1)
         weights = self.softmax(scores, mask)
         return torch.einsum("bs,bsd->bd", weights, keys), weights
 

@@ -8,6 +8,7 @@ from torch import Tensor
 from tformer_lib.plots.style import (
     BLACK,
     BLUE,
+    GREEN,
     GREY,
     PURPLE,
     RED,
@@ -128,14 +129,15 @@ def accuracy_by_length(
     lengths: Sequence[int], accuracy: Mapping[str, Float[Tensor, "runs L"]], trained_to: int
 ) -> BookFigure:
     """Share of sequences without a mistake against their length: each run faint, the mean of runs bold."""
-    figure, axis = new_figure(height=3.6)
-    for (label, runs), (colour, marker) in zip(accuracy.items(), ((RED, "o"), (BLUE, "s")), strict=True):
+    figure, axis = new_figure(height=4.2)
+    styles = ((RED, "o"), (BLUE, "s"), (GREEN, "^"))
+    for (label, runs), (colour, marker) in zip(accuracy.items(), styles, strict=False):
         axis.plot(lengths, runs.T, color=colour, linewidth=0.8, alpha=0.5)
         axis.plot(lengths, runs.mean(dim=0), color=colour, marker=marker, label=label)
     axis.axvline(trained_to, color=GREY, linewidth=1)
     axis.text(trained_to - 0.3, 0.5, "longest trained", color=GREY, fontsize=11, ha="right")
     axis.set(xlabel="length of the sequence (symbols)", ylabel="exact matches (share)", ylim=(-0.03, 1.05))
-    axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+    axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0))
     return figure
 
 

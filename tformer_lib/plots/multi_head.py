@@ -6,11 +6,23 @@ import torch
 from matplotlib.patches import Rectangle
 from torch import Tensor
 
-from tformer_lib.plots.style import BLACK, BLUE, GREEN, GREY, HEAT, ORANGE, RED, SKY, BookFigure, new_figure
+from tformer_lib.plots.style import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    RED,
+    SKY,
+    BookFigure,
+    book_style,
+    new_figure,
+)
 
 TOKEN_COLOURS = (SKY, ORANGE, GREEN, "#DDDDDD")  # light enough for black type
 
 
+@book_style
 def split_panels(panels: Mapping[str, Tensor]) -> BookFigure:
     """One row of boxes per way of splitting, one box per head; a cell is coloured by its token.
 
@@ -39,6 +51,7 @@ def split_panels(panels: Mapping[str, Tensor]) -> BookFigure:
     return figure
 
 
+@book_style
 def error_curves(steps: Sequence[int], curves: Mapping[int, Tensor], floor: float) -> BookFigure:
     """Normalised error against training step, one thin line per seed, one colour per number of heads.
 
@@ -52,14 +65,16 @@ def error_curves(steps: Sequence[int], curves: Mapping[int, Tensor], floor: floa
     for (n_heads, errors), colour in zip(curves.items(), (RED, BLUE), strict=False):
         for seed, line in enumerate(errors):
             label = f"{names.get(n_heads, f'{n_heads} heads')}, {len(errors)} seeds" if seed == 0 else None
-            axis.plot(steps, line.tolist(), color=colour, linewidth=1.3, alpha=0.8, label=label)
+            dashes = "-" if n_heads == 1 else "--"  # a line of one kind shows above the other
+            axis.plot(steps, line.tolist(), dashes, color=colour, linewidth=1.6, alpha=0.8, label=label)
     axis.axhline(floor, color=BLACK, linestyle="--", linewidth=1.2)
     axis.text(steps[-1], floor + 0.03, "floor for one head", ha="right", va="bottom")
     axis.set(xlabel="training step", ylabel="error / predicting zero", ylim=(-0.03, 1.12))
-    axis.legend(loc="upper right", bbox_to_anchor=(1.0, 1.04), frameon=False)
+    axis.legend(loc="upper right", bbox_to_anchor=(1.0, 1.04))
     return figure
 
 
+@book_style
 def query_weights(rows: Mapping[str, Tensor], tokens: Sequence[str]) -> BookFigure:
     """How much the query reads from each token: a heat map with a row per head, numbers in the cells.
 
@@ -69,11 +84,11 @@ def query_weights(rows: Mapping[str, Tensor], tokens: Sequence[str]) -> BookFigu
     """
     figure, axis = new_figure(height=0.55 * len(rows) + 1.3)
     weights = torch.stack(list(rows.values())).numpy()
-    axis.imshow(weights, cmap=HEAT, vmin=0, vmax=1, aspect="auto")
+    axis.imshow(weights, vmin=0, vmax=1, aspect="auto")
     for i, row in enumerate(weights.tolist()):
         for j, value in enumerate(row):
             colour = "black" if value > 0.5 else "white"
-            axis.text(j, i, f"{value:.2f}", ha="center", va="center", color=colour, fontsize=10)
+            axis.text(j, i, f"{value:.2f}", ha="center", va="center", color=colour, fontsize=11)
     axis.set_xticks(range(len(tokens)), tokens)
     axis.set_yticks(range(len(rows)), list(rows))
     axis.set_xlabel("token the query reads (its marker)")
@@ -82,6 +97,7 @@ def query_weights(rows: Mapping[str, Tensor], tokens: Sequence[str]) -> BookFigu
     return figure
 
 
+@book_style
 def attention_cost(lengths: Sequence[int], d_model: int, milliseconds: Sequence[float]) -> BookFigure:
     """Above, the FLOPs of the layer's two parts against N; below, the time measured.
 
@@ -97,7 +113,7 @@ def attention_cost(lengths: Sequence[int], d_model: int, milliseconds: Sequence[
     above.axvline(2 * d_model, color=GREY, linestyle="--", linewidth=1.2)
     above.text(2.15 * d_model, 16 * d_model**2 * lengths[0], "$N=2D$", color=BLACK)
     above.set_ylabel("FLOPs")
-    above.legend(loc="upper left", frameon=False)
+    above.legend(loc="upper left")
     below.loglog(n, milliseconds, color=BLACK, marker="o", markersize=4, label="measured")
     guide = milliseconds[-1] * (n / n[-1]) ** 2
     below.loglog(n[-4:], 0.4 * guide[-4:], color=RED, linestyle="--", label="slope 2")
@@ -105,14 +121,15 @@ def attention_cost(lengths: Sequence[int], d_model: int, milliseconds: Sequence[
     below.set(xlabel="sequence length $N$", ylabel="milliseconds")
     below.set_xticks(lengths, [str(length) for length in lengths])
     below.minorticks_off()
-    below.legend(loc="upper left", frameon=False)
+    below.legend(loc="upper left")
     return figure
 
 
+@book_style
 def attention_map(weights: Tensor) -> BookFigure:
     """One head's weights (N, S) as a heat map, queries down and keys across."""
     figure, axis = new_figure(height=4.4)
-    image = axis.imshow(weights.numpy(), cmap=HEAT, vmin=0, vmax=1)
+    image = axis.imshow(weights.numpy(), vmin=0, vmax=1)
     ticks = range(0, weights.shape[0], 5)
     axis.set_xticks(ticks)
     axis.set_yticks(ticks)
