@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tformer_lib.data import BOS, EOS, PAD
-from tformer_lib.data.toy import as_target, copying, random_symbols, reversal, reversal_batches, reverse
+from tformer_lib.data.toy import as_target, random_symbols, reversal, reversal_batches, reverse
 
 
 def seeded(seed=0):
@@ -19,12 +19,6 @@ def words(rows):
 def test_reversal_reverses(length):
     source, target = reversal(200, length, 5, seeded())
     assert [row[::-1] for row in words(source)] == words(target)
-
-
-@pytest.mark.parametrize("length", [1, 6, (2, 6)])
-def test_copying_copies(length):
-    source, target = copying(50, length, 5, seeded())
-    assert words(source) == words(target)
 
 
 def test_a_target_begins_ends_and_is_padded():

@@ -1,4 +1,4 @@
-"""Toy sequences: random symbols, to be copied or reversed."""
+"""Toy sequences: random symbols, to be reversed."""
 
 import torch
 from jaxtyping import Int
@@ -53,17 +53,6 @@ def reverse(tokens: Int[Tensor, "B S"]) -> Int[Tensor, "B S"]:
     lengths = (tokens != PAD).sum(dim=1, keepdim=True)
     places = torch.arange(tokens.shape[1])
     return tokens.gather(1, torch.where(places < lengths, lengths - 1 - places, places))
-
-
-def copying(
-    n_sequences: int,
-    length: int | tuple[int, int],
-    n_symbols: int,
-    generator: torch.Generator | None = None,
-) -> Pair:
-    """(source, target) with the target the source itself; arguments as for `random_symbols`."""
-    source = random_symbols(n_sequences, length, n_symbols, generator)
-    return source, as_target(source)
 
 
 def reversal(
