@@ -203,6 +203,7 @@ class Transformer(nn.Module):
         rotary: one module, shared by all blocks, that turns queries and keys.
         attend: builds a backend for each attention layer, for instance `FusedAttend`, or
             `lambda: Attend(score_bias=ALiBi(n_heads))`; it then carries its own dropout.
+        block: what the stack is made of: `Block`, or a subclass that, for instance, skips differently.
     """
 
     def __init__(
@@ -211,11 +212,12 @@ class Transformer(nn.Module):
         *,
         rotary: nn.Module | None = None,
         attend: Callable[[], nn.Module] | None = None,
+        block: type[Block] = Block,
     ):
         super().__init__()
         self.config = config
         self.blocks = nn.ModuleList(
-            Block(config, rotary=rotary, attend=attend) for _ in range(config.n_blocks)
+            block(config, rotary=rotary, attend=attend) for _ in range(config.n_blocks)
         )
         self.final_norm = make_norm(config) if config.norm_placement == "pre" else nn.Identity()
 
