@@ -13,7 +13,7 @@ import tformer_lib
 ROOT = Path(tformer_lib.__file__).parent
 FLOORS = [  # from the ground up; a module stands on the floor of the longest prefix that it has
     {"core.masks", "core.shapes"},
-    {"core.attention"},
+    {"core.attention", "core.score_bias"},
     {"core.positions"},
     {"core.transformer"},
     {"models"},

@@ -24,7 +24,7 @@ class RandomWindows:
         ValueError: if the sequence is not one-dimensional, or shorter than a window.
     """
 
-    def __init__(self, ids: Int[Tensor, " T"], *, batch: int, length: int, steps: int, seed: int = 0):
+    def __init__(self, ids: Int[Tensor, "*T"], *, batch: int, length: int, steps: int, seed: int = 0):
         if ids.ndim != 1:
             raise ValueError(f"windows are cut from one long sequence, got shape {tuple(ids.shape)}")
         if len(ids) < length + 1:
@@ -42,7 +42,7 @@ class RandomWindows:
             yield self.ids[(starts + within).to(self.ids.device)]
 
 
-def consecutive_windows(ids: Int[Tensor, " T"], length: int) -> Int[Tensor, "windows M"]:
+def consecutive_windows(ids: Int[Tensor, "*T"], length: int) -> Int[Tensor, "windows M"]:
     """Windows of `length` + 1 tokens, each beginning with the last token of the one before.
 
     Each token but the first is predicted exactly once; a rest shorter than a window is left out. These
