@@ -1,8 +1,10 @@
 """`fit` against the loop written out by hand, its complaints, and parameter budgets."""
 
 import copy
+import io
 import math
 import random
+import sys
 from itertools import pairwise
 
 import numpy as np
@@ -10,8 +12,21 @@ import pytest
 import torch
 from torch import nn
 
+from tformer_lib.core.positions import LearnedPositions
+from tformer_lib.core.transformer import Block, TransformerConfig
+from tformer_lib.models.gpt import GPT
+from tformer_lib.models.language import language_loss
 from tformer_lib.models.recurrent import AdditiveAttention, EncoderDecoder, FinalState
-from tformer_lib.training import count_parameters, fit, seed_everything, warmup_cosine, width_for_budget
+from tformer_lib.training import (
+    count_parameters,
+    default_device,
+    fit,
+    make_optimizers,
+    seed_everything,
+    warmup_cosine,
+    width_for_budget,
+)
+from tformer_lib.training.optimizers import muon_matrices
 
 
 def squared_error(model, batch):
@@ -207,3 +222,141 @@ def test_a_budget_out_of_reach():
         width_for_budget(lambda width: nn.Linear(6, width), 3, max_width=8)
     with pytest.raises(ValueError, match="budget of 57"):
         width_for_budget(lambda width: nn.Linear(6, width), 57, max_width=8)
+
+
+@pytest.mark.parametrize("clip", [0.1, None])
+def test_fit_is_pytorchs_loop_to_the_last_bit(clip):
+    """AdamW, LambdaLR and clip_grad_norm_, in float32."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.LayerNorm(8), nn.Linear(8, 1))
+    by_hand = copy.deepcopy(model)
+    batches = [(torch.randn(5, 3), torch.randn(5, 1)) for _ in range(30)]
+    parameters = list(by_hand.parameters())
+    adamw = torch.optim.AdamW(
+        [
+            {"params": [p for p in parameters if p.ndim >= 2], "weight_decay": 0.01},
+            {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0},
+        ],
+        lr=3e-3,
+    )
+    schedule = torch.optim.lr_scheduler.LambdaLR(adamw, lambda step: warmup_cosine(step, 30, 4))
+    losses, norms, rates = [], [], []
+    for batch in batches:
+        loss = squared_error(by_hand, batch)
+        adamw.zero_grad()
+        loss.backward()
+        norms.append(nn.utils.clip_grad_norm_(parameters, math.inf if clip is None else clip).item())
+        losses.append(loss.item())
+        rates.append(schedule.get_last_lr()[0])
+        adamw.step()
+        schedule.step()
+    history = fit(model, squared_error, batches, warmup=4, clip=clip)
+    assert (history.loss, history.grad_norm, history.lr) == (losses, norms, rates)
+    for ours, theirs in zip(model.parameters(), parameters, strict=True):
+        assert torch.equal(ours, theirs)
+
+
+def gpt():
+    torch.manual_seed(0)
+    model = GPT(TransformerConfig(8, 2, 2, activation="swiglu"), vocab=7, positions=LearnedPositions(9, 8))
+    model.extra_head = nn.Linear(8, 3)
+    return model
+
+
+def test_which_parameters_muon_gets():
+    model = gpt()
+    muon, adamw = make_optimizers(model, "muon", lr=0.1, weight_decay=0.2)
+    names = {id(p): name for name, p in model.named_parameters()}
+    matrices = {names[id(p)] for p in muon.param_groups[0]["params"]}
+    assert matrices == {
+        f"transformer.blocks.{i}.{layer}.weight"
+        for i in range(2)
+        for layer in (
+            *(f"self_attention.W_{w}" for w in "qkvo"),
+            "mlp.W_in",
+            "mlp.W_gate",
+            "mlp.W_out",
+        )
+    }
+    decayed, bare = ({names[id(p)] for p in group["params"]} for group in adamw.param_groups)
+    assert decayed == {"embed.weight", "positions.table", "extra_head.weight"}
+    assert matrices | decayed | bare == set(names.values())
+    assert [g["weight_decay"] for o in (muon, adamw) for g in o.param_groups] == [0.2, 0.2, 0.0]
+
+
+def test_muon_leaves_alone_what_is_frozen_or_shared():
+    model = gpt()
+    mlp = model.transformer.blocks[0].mlp
+    mlp.W_in.weight.requires_grad_(False)
+    model.extra_head = nn.Linear(8, 8)
+    model.extra_head.weight = model.transformer.blocks[0].self_attention.W_q.weight
+    model.transformer.blocks[1].mlp.W_in.weight = model.transformer.blocks[1].mlp.W_gate.weight
+    found = {id(p) for p in muon_matrices(model)}
+    assert len(found) == 14 - 3
+    assert id(mlp.W_in.weight) not in found
+    assert id(model.extra_head.weight) not in found
+    assert len(muon_matrices(Block(TransformerConfig(8, 2, 1)))) == 6
+
+
+def test_a_muon_step_is_as_long_as_adamws():
+    model = gpt()
+    before = [p.detach().clone() for p in muon_matrices(model)]
+    tokens = torch.randint(7, (4, 8), generator=torch.Generator().manual_seed(0))
+    fit(model, language_loss, [tokens], lr=0.01, weight_decay=0.0, warmup=1, optimizer="muon")
+    for p, old in zip(muon_matrices(model), before, strict=True):
+        rms = (p - old).square().mean().sqrt().item()
+        assert 0.0005 < rms < 0.005  # about 0.2 of the learning rate, AdamW's in the long run
+
+
+def test_muon_trains():
+    tokens = torch.randint(7, (4, 9), generator=torch.Generator().manual_seed(0))
+    losses = {}
+    for name in ("adamw", "muon"):
+        history = fit(gpt(), language_loss, [tokens], steps=60, lr=0.02, warmup=5, optimizer=name)
+        losses[name] = history.loss[-1]
+    assert max(losses.values()) < 1.0
+
+
+def test_optimizers_that_cannot_be(task, monkeypatch):
+    model, batches = task
+    with pytest.raises(ValueError, match=r"one of \('adamw', 'muon'\), got 'sgd'"):
+        fit(model, squared_error, batches, optimizer="sgd")
+    with pytest.raises(ValueError, match="no Transformer or Block in this model"):
+        fit(model, squared_error, batches, optimizer="muon")
+    monkeypatch.delattr(torch.optim, "Muon")
+    with pytest.raises(RuntimeError, match=r"came with PyTorch 2.9, and this is"):
+        fit(model, squared_error, batches, optimizer="muon")
+
+
+class Screen(io.StringIO):
+    """A stream that says whether it is a terminal."""
+
+    def __init__(self, terminal):
+        super().__init__()
+        self.terminal = terminal
+
+    def isatty(self):
+        return self.terminal
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+@pytest.mark.parametrize("progress", [True, False, None])
+def test_the_bar_is_drawn_on_a_terminal_or_when_told(task, monkeypatch, terminal, progress):
+    screen = Screen(terminal)
+    monkeypatch.setattr(sys, "stderr", screen)
+    fit(*_arguments(task), progress=progress)
+    drawn = terminal if progress is None else progress
+    assert ("12/12" in screen.getvalue() and "loss=" in screen.getvalue()) == drawn
+    assert drawn or screen.getvalue() == ""
+
+
+def test_no_bar_without_stderr(task, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", None)
+    fit(*_arguments(task))
+
+
+def test_the_default_device(monkeypatch):
+    for cuda, mps, expected in [(True, True, "cuda"), (False, True, "mps"), (False, False, "cpu")]:
+        monkeypatch.setattr(torch.cuda, "is_available", lambda cuda=cuda: cuda)
+        monkeypatch.setattr(torch.backends.mps, "is_available", lambda mps=mps: mps)
+        assert default_device() == torch.device(expected)

@@ -1,0 +1,157 @@
+"""The training loop."""
+
+import math
+import sys
+import time
+from collections.abc import Callable, Iterable, Sized
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from tqdm import tqdm
+
+from tformer_lib.training.batches import Stream
+from tformer_lib.training.checkpoints import Checkpoint, has_checkpoint, load_checkpoint, save_checkpoint
+from tformer_lib.training.history import History
+from tformer_lib.training.optimizers import make_optimizers, warmup_cosine
+from tformer_lib.training.seeds import random_state, set_random_state
+
+
+def fit(
+    model: nn.Module,
+    loss_fn: Callable[[Any, Any], Tensor],
+    batches: Iterable[Any],
+    *,
+    steps: int | None = None,
+    lr: float = 3e-3,
+    weight_decay: float = 0.01,
+    warmup: int = 50,
+    clip: float | None = 1.0,
+    optimizer: str = "adamw",
+    progress: bool | None = None,
+    checkpoint: str | Path | None = None,
+    checkpoint_every: int = 100,
+) -> History:
+    """For each batch: theta <- theta - step(grad of loss_fn(model, batch)), with clipping and a schedule.
+
+    Nothing is moved between devices: model and batches stay where the caller put them
+    (`default_device` names a good place).
+
+    Args:
+        model: trained in place; in training mode meanwhile, and in evaluation mode afterwards.
+        loss_fn: called as `loss_fn(model, batch)`, returns a scalar.
+        batches: anything to loop over. A list or a loader is begun again when it runs out.
+        steps: how many batches to train on; one pass if None, which `batches` must have a length for.
+        lr: the peak learning rate, at the end of the warm-up.
+        weight_decay: on parameters of two or more dimensions.
+        warmup: the number of steps over which the learning rate climbs.
+        clip: the norm to which a longer gradient is shortened (Pascanu et al. 2013); no clipping if None.
+        optimizer: "adamw", for all parameters (Loshchilov and Hutter 2019); or "muon" (Jordan et al. 2024)
+            for the weight of each `nn.Linear` inside a `Transformer` or `Block`, and AdamW for the
+            rest: embeddings, positions, heads, tied or not, biases, norms, and what stands outside the
+            stack. One `lr` serves both, see `make_optimizers`.
+        progress: whether to draw a bar on stderr; if None, only where stderr is a terminal. A notebook is
+            none, so that no bar is stored in it: say True there to watch.
+        checkpoint: a folder. Every `checkpoint_every` steps and at the end the run is saved in it, and a
+            run that finds a checkpoint in it goes on from there, with the same result as if it had never
+            stopped, to the last bit: optimiser, history, and random generators (dropout) go on, and so
+            do the batches, those already taken being looped over and dropped. This holds where `batches`
+            give the same again when the program is run again, as `RandomWindows`, a list, a seeded loader
+            without worker processes do. A finished run is loaded and trained no further.
+        checkpoint_every: the number of steps between checkpoints.
+
+    Returns:
+        The loss, the gradient's norm before clipping, and the learning rate of each step.
+
+    Raises:
+        ValueError: if there is no batch, or `steps` is neither given nor known, or the loss is no scalar,
+            or the optimiser is unknown, or Muon finds nothing to train;
+            if the checkpoint is of another model, other batches or other arguments than these.
+        FloatingPointError: if a loss or a gradient is not finite; the message names the step.
+        RuntimeError: if this PyTorch has no Muon.
+    """
+    if steps is None:
+        if not isinstance(batches, Sized):
+            raise ValueError("these batches have no length: say how many steps=... to train")
+        steps = len(batches)
+    if steps < 1:
+        raise ValueError(f"there is nothing to train on: {steps} steps")
+    if checkpoint_every < 1:
+        raise ValueError(f"checkpoint_every must be at least 1, got {checkpoint_every}")
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    optimizers = make_optimizers(model, optimizer, lr=lr, weight_decay=weight_decay)
+    history, stream, first = History(), Stream(batches, steps, remember=checkpoint is not None), 0
+    settings = {
+        "steps": steps,
+        "lr": lr,
+        "weight_decay": weight_decay,
+        "warmup": warmup,
+        "clip": clip,
+        "optimizer": optimizer,
+        "batches": len(batches) if isinstance(batches, Sized) else None,
+    }
+    if checkpoint is not None and has_checkpoint(checkpoint):
+        history, first = _resume(checkpoint, model, optimizers, settings, stream)
+    start = time.perf_counter() - history.seconds
+    model.train()
+    with _bar(steps, first, progress) as bar:
+        for step in range(first, steps):
+            loss = loss_fn(model, stream.take())
+            if loss.ndim:
+                raise ValueError(f"loss_fn must return a scalar, got shape {tuple(loss.shape)}")
+            if not loss.isfinite():
+                raise FloatingPointError(f"the loss is {loss.item()} at step {step} of {steps}")
+            model.zero_grad()
+            loss.backward()
+            norm = nn.utils.clip_grad_norm_(parameters, math.inf if clip is None else clip)
+            if not norm.isfinite():
+                raise FloatingPointError(f"the gradient's norm is {norm.item()} at step {step} of {steps}")
+            rate = lr * warmup_cosine(step, steps, warmup)
+            for each in optimizers:
+                for group in each.param_groups:
+                    group["lr"] = rate
+                each.step()
+            history.loss.append(loss.item())
+            history.grad_norm.append(norm.item())
+            history.lr.append(rate)
+            history.seconds = time.perf_counter() - start
+            if checkpoint is not None and ((step + 1) % checkpoint_every == 0 or step + 1 == steps):
+                _save(checkpoint, model, optimizers, settings, stream, history)
+            bar.set_postfix(loss=f"{history.loss[-1]:.3f}", refresh=False)
+            bar.update()
+    model.eval()
+    return history
+
+
+def _bar(steps: int, first: int, progress: bool | None) -> "tqdm[Any]":
+    if progress is None:
+        progress = sys.stderr is not None and sys.stderr.isatty()
+    return tqdm(total=steps, initial=first, unit="step", disable=not progress)
+
+
+def _save(
+    folder: str | Path,
+    model: nn.Module,
+    optimizers: list[torch.optim.Optimizer],
+    settings: dict[str, Any],
+    stream: Stream,
+    history: History,
+) -> None:
+    place = {"passes": stream.passes, "position": stream.position}
+    checkpoint = Checkpoint(stream.taken, history, settings, place, random_state(), stream.random)
+    save_checkpoint(folder, model, optimizers, checkpoint)
+
+
+def _resume(
+    folder: str | Path,
+    model: nn.Module,
+    optimizers: list[torch.optim.Optimizer],
+    settings: dict[str, Any],
+    stream: Stream,
+) -> tuple[History, int]:
+    """What is done, and the number of the first step that is not; wound back to right after it."""
+    saved = load_checkpoint(folder, model, optimizers, settings=settings)
+    stream.wind(saved.step, saved.notes["passes"], saved.notes["position"], saved.pass_random)
+    set_random_state(saved.random)
+    return saved.history, saved.step

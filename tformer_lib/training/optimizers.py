@@ -1,0 +1,79 @@
+"""The schedule of the learning rate, and which optimiser moves which parameter."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from tformer_lib.core.transformer import Block, Transformer
+
+OPTIMIZERS = ("adamw", "muon")
+
+
+def warmup_cosine(step: int, steps: int, warmup: int) -> float:
+    """The share of the peak learning rate at `step`, counted from 0.
+
+    It climbs in a straight line over the first `warmup` steps to 1, then falls along half a cosine,
+    (1 + cos(pi x)) / 2 with x the share of the other steps that is done, towards 0.
+    """
+    if step < warmup:
+        return (step + 1) / warmup
+    return 0.5 * (1 + math.cos(math.pi * (step - warmup) / max(1, steps - warmup)))
+
+
+def muon_matrices(model: nn.Module) -> list[Tensor]:
+    """The weights of every `nn.Linear` inside the model's transformer stacks: what Muon is for.
+
+    Those are W_q, W_k, W_v and W_o of attention and the two or three matrices of each MLP. Not among them:
+    embeddings, tables of positions, heads (a head stands outside the stack; so does one that is tied to
+    an embedding), biases, norms, weights that are frozen, and any weight shared with a module outside.
+    """
+    stacks = [module for module in model.modules() if isinstance(module, Transformer | Block)]
+    inside = {id(module): module for stack in stacks for module in stack.modules()}
+    outside = {
+        id(p)
+        for module in model.modules()
+        if not (id(module) in inside and isinstance(module, nn.Linear))
+        for p in module.parameters(recurse=False)
+    }
+    linears = [module for module in inside.values() if isinstance(module, nn.Linear)]
+    weights = {id(linear.weight): linear.weight for linear in linears}
+    return [w for key, w in weights.items() if w.requires_grad and key not in outside]
+
+
+def make_optimizers(
+    model: nn.Module, name: str = "adamw", *, lr: float, weight_decay: float
+) -> list[torch.optim.Optimizer]:
+    """AdamW for every parameter; or Muon for the matrices of the stack and AdamW for the others.
+
+    AdamW (Loshchilov and Hutter 2019) decays parameters of two or more dimensions and leaves biases and
+    norms alone. Muon (Jordan et al. 2024) replaces the averaged gradient of a matrix by the nearest
+    orthogonal one, nearly; with "match_rms_adamw" (Liu et al. 2025) its steps are as long as AdamW's, so
+    that one learning rate and one weight decay serve both. `muon_matrices` says which parameters it gets.
+
+    Raises:
+        ValueError: if the name is unknown, or Muon finds no matrix that it is for.
+        RuntimeError: if this PyTorch has no Muon, which came with 2.9.
+    """
+    if name not in OPTIMIZERS:
+        raise ValueError(f"optimizer must be one of {OPTIMIZERS}, got {name!r}")
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    optimizers: list[torch.optim.Optimizer] = []
+    if name == "muon":
+        muon = getattr(torch.optim, "Muon", None)
+        if muon is None:
+            raise RuntimeError(
+                f"torch.optim.Muon came with PyTorch 2.9, and this is {torch.__version__}: "
+                'upgrade, or train with optimizer="adamw"'
+            )
+        matrices = muon_matrices(model)
+        if not matrices:
+            raise ValueError("there is no Transformer or Block in this model whose matrices Muon could train")
+        optimizers.append(muon(matrices, lr=lr, weight_decay=weight_decay, adjust_lr_fn="match_rms_adamw"))
+        taken = {id(p) for p in matrices}
+        parameters = [p for p in parameters if id(p) not in taken]
+    groups = [
+        {"params": [p for p in parameters if p.ndim >= 2], "weight_decay": weight_decay},
+        {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0},
+    ]
+    return [*optimizers, torch.optim.AdamW(groups, lr=lr)]
