@@ -15,6 +15,12 @@ BOOK = Path(__file__).parents[1] / "book"
 EXERCISES = exercises()
 MISTAKES = [(e.name, m) for e in EXERCISES.values() for m in e.mistakes]
 REQUIRED = {  # the slips that readers of such books make most, each where it belongs
+    "sequences.most_frequent_pair": ["word counts ignored", "pairs across words"],
+    "sequences.merge_pair": ["second half kept", "only the first place"],
+    "sequences.patch_columns": ["a single reshape", "patches in rows"],
+    "sequences.bits_per_character": ["nats for bits", "bits per token"],
+    "sequences.interpolated_bigram": ["rows instead of columns", "a column of nothing"],
+    "sequences.gru_step": ["update gate the wrong way", "reset gate forgotten"],
     "attention.softmax_columns": ["softmax over rows"],
     "attention.attention_columns": [
         "missing scale",
@@ -38,6 +44,21 @@ REQUIRED = {  # the slips that readers of such books make most, each where it be
     "multi_head.cross_attention": ["context used for queries"],
     "multi_head.evaluate": ["dropout on at evaluation", "left in evaluation mode"],
     "multi_head.count_parameters": ["biases forgotten"],
+    "skip_norm.gelu": ["erf without the root", "tanh approximation"],
+    "skip_norm.layer_norm": ["across the tokens", "unbiased variance", "epsilon outside the root"],
+    "skip_norm.layer_norm_backward": ["mean treated as a constant", "variance treated as a constant"],
+    "skip_norm.rms_norm": ["mean subtracted", "norm instead of root mean square"],
+    "skip_norm.placements": ["normalised input added back", "post-norm without its skip"],
+    "positions.sinusoidal_columns": ["a position a row", "sines first", "fall half as fast"],
+    "positions.shift_matrix": ["in the wrong direction", "one angle for all pairs"],
+    "positions.bucket": ["left open", "keys that stand later"],
+    "positions.rotary": ["turned the other way", "pairs made of halves", "one rate for all pairs"],
+    "positions.alibi_columns": ["sign missing", "queries down", "one slope for all heads"],
+    "transformer.block": ["normalised input added back", "second skip from the block's input", "exchanged"],
+    "transformer.warmup_cosine": ["cosine begun at step 0", "first step wasted"],
+    "transformer.clip": ["each tensor by its own norm", "entries clamped", "lengthened"],
+    "transformer.adamw_step": ["decay added to the gradient", "bias correction missing", "root forgotten"],
+    "transformer.count_block": ["biases forgotten", "norms forgotten"],
 }
 
 

@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 
 from tformer_lib import MultiHeadAttention, Transformer, TransformerConfig, causal_mask
 from tformer_lib.core.attention import Attend, FusedAttend
-from tformer_lib.core.positions import ALiBi, LearnedPositions, Rotary, SinusoidalPositions, sinusoidal
+from tformer_lib.core.positions import (
+    ALiBi,
+    LearnedPositions,
+    RelativeBias,
+    Rotary,
+    SinusoidalPositions,
+    sinusoidal,
+)
 
 properties = settings(derandomize=True, deadline=None, max_examples=40)
 
@@ -165,3 +172,87 @@ def test_a_whole_stack_with_alibi(backend):
     x = torch.randn(2, 5, 12)
     assert not torch.allclose(model(x), model(x.flip(1)).flip(1)[:, [1, 0, 2, 3, 4]])
     assert model(x, mask=causal_mask(5)).shape == x.shape
+
+
+def published_bucket(offset, n_buckets, max_distance, causal):
+    """Raffel et al. (2020) in whole numbers: (K - E) ln(d/E) / ln(M/E) >= j iff d^(K-E) >= E^(K-E-j) M^j."""
+    distance, first = (max(offset, 0) if causal else abs(offset)), 0
+    if not causal:
+        n_buckets //= 2
+        first = n_buckets if offset < 0 else 0
+    exact = n_buckets // 2
+    if distance < exact:
+        return first + distance
+    steps = n_buckets - exact
+    j = 0
+    while j + 1 < steps and distance**steps >= exact ** (steps - j - 1) * max_distance ** (j + 1):
+        j += 1
+    return first + exact + j
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize(
+    ("n_buckets", "max_distance"), [(32, 128), (32, 64), (32, 1000), (8, 32), (8, 8), (16, 100), (4, 16)]
+)
+def test_buckets_are_the_published_ones(n_buckets, max_distance, causal):
+    bias = RelativeBias(2, n_buckets=n_buckets, max_distance=max_distance, causal=causal)
+    offsets = torch.arange(-3 * max_distance, 3 * max_distance + 1)
+    expected = [published_bucket(o, n_buckets, max_distance, causal) for o in offsets.tolist()]
+    assert bias.bucket(offsets).tolist() == expected
+    assert bias.bucket(offsets[None, :, None]).flatten().tolist() == expected
+
+
+def test_t5s_own_buckets():
+    """Thirty-two buckets, a distance of 128: sixteen offsets alone, then ranges that grow by 8^(1/16)."""
+    bias = RelativeBias(1)
+    first = {b: d for d, b in reversed(list(enumerate(bias.bucket(torch.arange(1000)).tolist())))}
+    assert [first[b] for b in range(17)] == list(range(17))
+    assert [first[b] for b in range(17, 32)] == [math.ceil(16 * 8 ** (k / 16)) for k in range(1, 16)]
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_relative_bias_entry_by_entry(causal):
+    bias = RelativeBias(3, n_buckets=8, max_distance=16, causal=causal)
+    torch.nn.init.normal_(bias.table)
+    whole = bias(3, 20)  # queries stand at 17, 18, 19
+    assert whole.shape == (3, 3, 20)
+    for n, place in enumerate((17, 18, 19)):
+        for s in range(20):
+            assert torch.equal(whole[:, n, s], bias.table[:, published_bucket(place - s, 8, 16, causal)])
+    assert torch.equal(bias(20, 20)[:, -3:], whole)
+    assert bias(0, 4).shape == (3, 0, 4)
+
+
+@pytest.mark.parametrize("backend", [Attend, FusedAttend])
+def test_relative_bias_in_a_layer_learns(backend, agree):
+    """Shared by all blocks; nothing at first, and every bucket in use gets a gradient."""
+    config = TransformerConfig(d_model=12, n_heads=2, n_blocks=2)
+    bias = RelativeBias(2, n_buckets=8, max_distance=16)
+    model = Transformer(config, attend=lambda: backend(score_bias=bias))
+    assert sum(p is bias.table for p in model.parameters()) == 1
+    x, mask = torch.randn(2, 5, 12), causal_mask(5)
+    plain = Transformer(config, attend=backend)
+    plain.load_state_dict(model.state_dict(), strict=False)
+    agree(model(x, mask=mask), plain(x, mask=mask))
+    model(x, mask=mask).square().sum().backward()
+    assert (bias.table.grad[:, :5] != 0).all()  # offsets 0 to 4; buckets 0 to 3 alone, 4 from 4 on
+    assert (bias.table.grad[:, 5:] == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"n_heads": 0}, ["n_heads", "0"]),
+        ({"n_heads": 2, "n_buckets": 7}, ["n_buckets=7", "causal=True"]),
+        ({"n_heads": 2, "n_buckets": 6, "causal": False}, ["n_buckets=6", "causal=False"]),
+        ({"n_heads": 2, "n_buckets": 32, "max_distance": 16}, ["max_distance", "16"]),
+    ],
+)
+def test_relative_bias_says_what_is_wrong(arguments, words):
+    with pytest.raises(ValueError, match=".*".join(words)):
+        RelativeBias(**arguments)
+
+
+def test_relative_bias_wants_no_more_queries_than_keys():
+    with pytest.raises(ValueError, match="5 queries and 3 keys"):
+        RelativeBias(2)(5, 3)

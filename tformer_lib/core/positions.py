@@ -1,9 +1,15 @@
-"""Positions: four ways to tell a transformer where each token stands."""
+"""Positions: ways to tell a transformer where each token stands.
+
+Two add a vector to each token, and `Rotary` turns queries and keys; `ALiBi` and `RelativeBias`, which add
+to the scores, stand in `tformer_lib.core.score_bias` and can be had from here as well.
+"""
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from tformer_lib.core.score_bias import ALiBi as ALiBi
+from tformer_lib.core.score_bias import RelativeBias as RelativeBias
 from tformer_lib.core.shapes import check_tokens
 
 
@@ -119,32 +125,3 @@ class Rotary(nn.Module):
         first, second = x[..., 0::2], x[..., 1::2]
         turned = (first * cos - second * sin, first * sin + second * cos)
         return torch.stack(turned, dim=-1).flatten(-2).to(x.dtype)
-
-
-class ALiBi(nn.Module):
-    """bias[h, n, s] = -m_h |n - s|: attention with linear biases (Press et al. 2022, section 3).
-
-    The slopes are m_h = 2^(-8h/H) for h = 1..H, the paper's geometric sequence; its authors' code uses
-    another rule where H is not a power of two. The paper is causal, where n - s is never negative; the
-    absolute value extends it to encoders. Queries are taken to be the last N of the S positions.
-    Give it to a backend: `Attend(score_bias=ALiBi(n_heads))`.
-
-    Raises:
-        ValueError: if there is no head; in forward, if there are more queries than keys.
-    """
-
-    slopes: Tensor
-
-    def __init__(self, n_heads: int):
-        super().__init__()
-        if n_heads < 1:
-            raise ValueError(f"n_heads must be at least 1, got {n_heads}")
-        slopes = [2.0 ** (-8.0 * h / n_heads) for h in range(1, n_heads + 1)]
-        self.register_buffer("slopes", torch.tensor(slopes), persistent=False)
-
-    def forward(self, n: int, s: int) -> Float[Tensor, "H N S"]:
-        if n > s:
-            raise ValueError(f"queries are the last of the keys' positions, got {n} queries and {s} keys")
-        keys = torch.arange(s, device=self.slopes.device)
-        queries = keys[s - n :]
-        return -self.slopes[:, None, None] * (queries[:, None] - keys[None, :]).abs()

@@ -14,7 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-CHAPTERS = ("attention", "multi_head")  # the modules of this package that register exercises
+# The modules of this package that register exercises.
+CHAPTERS = ("sequences", "attention", "multi_head", "skip_norm", "positions", "transformer")
 SEED = 0
 
 

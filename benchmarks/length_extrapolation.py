@@ -1,0 +1,95 @@
+"""Trained at length L, tested at L to 4L: six ways to tell positions, three seeds each, on Shakespeare.
+
+Two variants of the model without positions come with them: with a mark in place of the first character of
+each window, and with four blocks in place of two.
+
+`python benchmarks/length_extrapolation.py` runs what has not been run yet and records it; with names, such as
+`rotary "none, marked"`, it runs only those, and records once all runs are there. Finished runs are kept in
+`_build/length_extrapolation/`. About eleven minutes of one core.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from tformer_lib.core.score_bias import RelativeBias
+from tformer_lib.core.transformer import TransformerConfig
+from tformer_lib.data.text import shakespeare
+from tformer_lib.data.tokenizers import CharTokenizer
+from tformer_lib.data.windows import RandomWindows
+from tformer_lib.models.language import language_loss
+from tformer_lib.models.positioned import (
+    POSITIONS,
+    loss_by_position,
+    overlapping_windows,
+    positioned_gpt,
+)
+from tformer_lib.recorded import record
+from tformer_lib.training import fit, seed_everything
+
+CONFIG = TransformerConfig(d_model=64, n_heads=4, n_blocks=2)
+LENGTH, BATCH, STEPS, SEEDS = 64, 16, 1500, [0, 1, 2]
+NAMES = (*POSITIONS, "none, marked", "none, 4 blocks")
+BIN = 16  # positions that are averaged; also the stride of the windows
+RUNS = Path(__file__).parents[1] / "_build" / "length_extrapolation"
+
+
+def mark(windows: torch.Tensor, token: int) -> torch.Tensor:
+    """The windows with `token` in the first place."""
+    return torch.cat([torch.full_like(windows[:, :1], token), windows[:, 1:]], dim=1)
+
+
+def run(name: str, seed: int, train: torch.Tensor, windows: torch.Tensor, vocab: int) -> dict:
+    """Trains one model and measures its loss at the positions 1..4L, averaged over bins."""
+    start = time.process_time()
+    seed_everything(seed)
+    way, _, variant = name.partition(", ")
+    config = replace(CONFIG, n_blocks=4) if variant == "4 blocks" else CONFIG
+    batches: Iterable = RandomWindows(train, batch=BATCH, length=LENGTH, steps=STEPS, seed=seed)
+    if variant == "marked":
+        batches, windows, vocab = [mark(b, vocab) for b in batches], mark(windows, vocab), vocab + 1
+    model = positioned_gpt(way, config, vocab, length=LENGTH, longest=4 * LENGTH)
+    history = fit(model, language_loss, batches)
+    loss = loss_by_position(model, windows)
+    bias = model.transformer.blocks[0].self_attention.attend.score_bias
+    learned = bias.table.tolist() if isinstance(bias, RelativeBias) else None
+    return {
+        "trained": round(sum(history.loss[-100:]) / 100, 4),
+        "loss": [round(x, 4) for x in loss.view(-1, BIN).mean(dim=1).tolist()],
+        "bias": learned and [[round(x, 3) for x in head] for head in learned],  # (H, buckets)
+        "cpu_seconds": round(time.process_time() - start, 1),
+    }
+
+
+def main() -> None:
+    """Runs what is missing; records when nothing is."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", help=f"of {', '.join(NAMES)}; all if none is given")
+    torch.set_num_threads(1)
+    RUNS.mkdir(parents=True, exist_ok=True)
+    text = shakespeare("train")
+    tokenizer = CharTokenizer.from_text(text)
+    train = torch.tensor(tokenizer.encode(text))
+    held_out = torch.tensor(tokenizer.encode(shakespeare("validation")))
+    windows = overlapping_windows(held_out, 4 * LENGTH, stride=BIN, count=1000)
+    for name in parser.parse_args().names or NAMES:
+        for seed in SEEDS:
+            path = RUNS / f"{name}-{seed}.json"
+            if not path.exists():
+                path.write_text(json.dumps(run(name, seed, train, windows, tokenizer.vocab_size)))
+                print(name, seed, path.read_text(), flush=True)
+    paths = {name: [RUNS / f"{name}-{seed}.json" for seed in SEEDS] for name in NAMES}
+    if all(path.exists() for some in paths.values() for path in some):
+        runs = {name: [json.loads(path.read_text()) for path in some] for name, some in paths.items()}
+        seconds = sum(r.pop("cpu_seconds") for some in runs.values() for r in some)
+        settings = {"length": LENGTH, "bin": BIN, "batch": BATCH, "steps": STEPS}
+        record("length_extrapolation", {**settings, "runs": runs}, seeds=SEEDS, cpu_seconds=seconds)
+
+
+if __name__ == "__main__":
+    main()
