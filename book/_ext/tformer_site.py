@@ -1,5 +1,6 @@
 """The book's Sphinx extension: chapter numbers, addresses, a site that stands alone."""
 
+import codecs
 import re
 import shutil
 from pathlib import Path, PurePosixPath
@@ -21,6 +22,26 @@ MATHJAX_PARTS = (
     "LICENSE",
 )
 CHAPTER = re.compile(r"(\d\d)_")
+
+
+def free_codecs() -> None:
+    """Takes back the names of codecs that `future_typing` claims: every unknown one.
+
+    It comes with the package that carries Shakespeare's plays, and is registered
+    whenever this Python starts. The bibliography's codec, "ulatex", is registered after
+    it, and would never be asked. A look-up is remembered: each trial takes a new name.
+    """
+    try:
+        from future_typing.codec import search_function
+    except ImportError:
+        return
+    for trial in range(100):
+        try:
+            codecs.lookup(f"no-such-codec-{trial}")
+        except LookupError:
+            return
+        codecs.unregister(search_function)
+    raise ExtensionError("a package claims every codec: no bibliography can be read")
 
 
 def set_addresses(app: Sphinx, config) -> None:
@@ -135,6 +156,7 @@ def tidy_page(
 
 def setup(app: Sphinx) -> dict:
     """Connects the handlers above."""
+    free_codecs()
     app.connect("config-inited", set_addresses, priority=200)
     app.connect("builder-inited", vendor_mathjax)
     app.connect("env-get-updated", number_chapters, priority=900)

@@ -50,7 +50,7 @@ def shakespeare_plays() -> dict[str, str]:
 
 
 def strip_markdown(text: str) -> str:
-    """A play without Markdown: `**HAMLET**` becomes `HAMLET:`, and #, *, _ and backslashes go."""
+    """A play without Markdown: `**HAMLET**` becomes `HAMLET:`, and `#`, `*`, `_` and backslashes go."""
     text = re.sub(r"^\*\*(.+?)\*\*\s*$", r"\1:", text, flags=re.MULTILINE)
     text = re.sub(r"^#+ *|[*_\\]| +$", "", text, flags=re.MULTILINE)
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
