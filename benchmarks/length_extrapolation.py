@@ -1,11 +1,11 @@
 """Trained at length L, tested at L to 4L: six ways to tell positions, three seeds each, on Shakespeare.
 
-Two variants of the model without positions come with them: with a mark in place of the first character of
-each window, and with four blocks in place of two.
+Three variants come with them: without positions but with a mark in place of the first character of each
+window, without positions and with four blocks in place of two, and, to compare, rotary with four blocks.
 
 `python benchmarks/length_extrapolation.py` runs what has not been run yet and records it; with names, such as
 `rotary "none, marked"`, it runs only those, and records once all runs are there. Finished runs are kept in
-`_build/length_extrapolation/`. About eleven minutes of one core.
+`_build/length_extrapolation/`. About thirteen minutes of one core.
 """
 
 import argparse
@@ -34,7 +34,7 @@ from tformer_lib.training import fit, seed_everything
 
 CONFIG = TransformerConfig(d_model=64, n_heads=4, n_blocks=2)
 LENGTH, BATCH, STEPS, SEEDS = 64, 16, 1500, [0, 1, 2]
-NAMES = (*POSITIONS, "none, marked", "none, 4 blocks")
+NAMES = (*POSITIONS, "none, marked", "none, 4 blocks", "rotary, 4 blocks")
 BIN = 16  # positions that are averaged; also the stride of the windows
 RUNS = Path(__file__).parents[1] / "_build" / "length_extrapolation"
 

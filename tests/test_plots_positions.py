@@ -66,3 +66,15 @@ def test_loss_shows_each_run_and_their_mean_in_both_panels():
             for wanted in (*losses, losses.mean(dim=0)):
                 assert any(torch.allclose(torch.tensor(y).float(), wanted) for y in drawn if len(y) == 2)
     assert FIGURES["loss_against_position"].axes[1].get_ylim() == (1.5, 2.5)
+
+
+def test_each_line_is_named_at_its_end_and_names_do_not_touch():
+    whole, near = FIGURES["loss_against_position"].axes
+    names = {t.get_text(): t.get_position()[1] for t in whole.texts if t.get_text() != "trained"}
+    assert names.keys() == {"rotary", "ALiBi"}
+    assert names["rotary"] - names["ALiBi"] > 0.07 * (whole.get_ylim()[1] - whole.get_ylim()[0])
+    assert [t.get_text() for t in near.texts] == ["ALiBi"]  # rotary ends above the zoom
+
+
+def test_the_angle_between_query_and_key_is_written():
+    assert all("90°" in [t.get_text() for t in axis.texts] for axis in FIGURES["turned_pairs"].axes)

@@ -48,14 +48,15 @@ class RelativeBias(nn.Module):
     """bias[h, n, s] = b_h[bucket(n - s)]: a learned number for each range of offsets (Raffel et al. 2020).
 
     Their section 2.1. Of K buckets the first E = K / 2 hold one offset each, 0 to E - 1; the others grow
-    geometrically, bucket(d) = E + floor((K - E) ln(d / E) / ln(M / E)), up to the distance M, and the last
-    holds whatever is further away. A causal bias puts keys that stand later into bucket 0 (the mask hides
-    them); one for both directions gives them half of the buckets. Layers may share a module, as T5's do.
+    geometrically, bucket(d) = E + floor((K - E) ln(d / E) / ln(d_max / E)), up to the distance d_max, and
+    the last holds whatever is further away. A causal bias puts keys that stand later into bucket 0 (the mask
+    hides them); one for both directions gives them half of the buckets. Layers may share a module, as T5's
+    do.
 
     Args:
         n_heads: the number of heads H; each has its own numbers, which start at zero.
         n_buckets: the number of buckets.
-        max_distance: the distance M from which on all offsets share the last bucket.
+        max_distance: the distance d_max from which on all offsets share the last bucket.
         causal: whether queries look back only.
 
     Raises:
