@@ -173,15 +173,16 @@ def ladder(bits: Mapping[str, float], beside: Mapping[str, float]) -> BookFigure
 
     Args:
         bits: from the name of a rung to its bits.
-        beside: the same for what stands beside the ladder, drawn below it in grey.
+        beside: the same for what stands beside the ladder, drawn below it, apart and in grey.
     """
     figure, axis = new_figure(height=0.42 * (len(bits) + len(beside)) + 0.9)
     names, values = [*bits, *beside], [*bits.values(), *beside.values()]
-    axis.barh(range(len(bits)), values[: len(bits)], color=BLUE, height=0.7)
-    axis.barh(range(len(bits), len(names)), values[len(bits) :], color=GREY, height=0.7)
-    for i, value in enumerate(values):
-        axis.text(value + 0.06, i, f"{value:.2f}", va="center")
-    axis.set_yticks(range(len(names)), names)
+    places = [*range(len(bits)), *(len(bits) + 0.5 + i for i in range(len(beside)))]
+    axis.barh(places[: len(bits)], values[: len(bits)], color=BLUE, height=0.7)
+    axis.barh(places[len(bits) :], values[len(bits) :], color=GREY, height=0.7)
+    for place, value in zip(places, values, strict=True):
+        axis.text(value + 0.06, place, f"{value:.2f}", va="center")
+    axis.set_yticks(places, names)
     axis.invert_yaxis()
     axis.tick_params(axis="y", length=0)
     axis.set(xlabel="bits per character, held out", xlim=(0, max(values) * 1.12))
