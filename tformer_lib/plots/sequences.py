@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 from jaxtyping import Float
 from matplotlib.axes import Axes
-from matplotlib.patches import FancyBboxPatch
 from torch import Tensor
 
+from tformer_lib.plots.boxes import IN, OUT, STATE, arrow, box
 from tformer_lib.plots.style import (
     BLACK,
     BLUE,
@@ -18,27 +18,6 @@ from tformer_lib.plots.style import (
     book_style,
     new_figure,
 )
-
-Point = tuple[float | int, float | int]
-IN, STATE, OUT = "#CFE8F5", "#EEEEEE", "#FBE3C0"  # light enough for black type
-
-
-def _box(axis: Axes, x: float | int, y: float | int, text: str, colour: str, width: float = 0.86) -> None:
-    """A box with text in it, centred at (x, y)."""
-    corner, height = (x - width / 2, y - 0.3), 0.6
-    style = "round,pad=0,rounding_size=0.1"
-    axis.add_patch(FancyBboxPatch(corner, width, height, boxstyle=style, facecolor=colour, edgecolor=GREY))
-    axis.text(x, y, text, ha="center", va="center")
-
-
-def _arrow(axis: Axes, start: Point, end: Point, colour: str = BLACK) -> None:
-    """An arrow from one point to another."""
-    axis.annotate(
-        "",
-        end,
-        start,
-        arrowprops={"arrowstyle": "-|>", "color": colour, "lw": 1.2, "shrinkA": 0, "shrinkB": 0},
-    )
 
 
 def _canvas(axis: Axes, right: float | int, bottom: float | int, top: float | int) -> None:
@@ -57,7 +36,7 @@ def task_shapes(tasks: Mapping[str, tuple[Sequence[str], Sequence[tuple[int, str
     figure, axes = new_figure(len(tasks), 1, height=1.62 * len(tasks))
     for axis, (title, (tokens, wanted)) in zip(axes, tasks.items(), strict=True):
         for n, token in enumerate(tokens):
-            _box(axis, n, 0, token, IN)
+            box(axis, n, 0, token, IN)
         last = len(tokens) - 1
         joined = any(place > last for place, _ in wanted) or len(wanted) < len(tokens)
         if joined:  # the whole sequence is read first
@@ -65,8 +44,8 @@ def task_shapes(tasks: Mapping[str, tuple[Sequence[str], Sequence[tuple[int, str
             for n in range(len(tokens)):
                 axis.plot((n, n), (0.31, 0.5), color=BLACK, linewidth=1.2)
         for place, text in wanted:
-            _box(axis, place, 1.15, text, OUT)
-            _arrow(axis, (place, 0.5 if joined else 0.32), (place, 0.84))
+            box(axis, place, 1.15, text, OUT)
+            arrow(axis, (place, 0.5 if joined else 0.32), (place, 0.84))
         axis.set_title(title, loc="left", pad=2)
         _canvas(axis, 6.6, -0.4, 1.55)
     return figure
@@ -79,22 +58,22 @@ def encoder_decoder(source: Sequence[str], target: Sequence[str]) -> BookFigure:
     n, step = len(source), 1.0
     for i, token in enumerate(source):
         x = i * step
-        _box(axis, x, 0, token, IN, 0.7)
-        _box(axis, x, 1.15, f"$h_{i + 1}$", STATE, 0.7)
-        _arrow(axis, (x, 0.3), (x, 0.84))
+        box(axis, x, 0, token, IN, 0.7)
+        box(axis, x, 1.15, f"$h_{i + 1}$", STATE, 0.7)
+        arrow(axis, (x, 0.3), (x, 0.84))
         if i:
-            _arrow(axis, (x - step + 0.35, 1.15), (x - 0.36, 1.15))
+            arrow(axis, (x - step + 0.35, 1.15), (x - 0.36, 1.15))
     first = (n + 0.35) * step
-    _arrow(axis, ((n - 1) * step + 0.36, 1.15), (first - 0.36, 1.15), RED)
+    arrow(axis, ((n - 1) * step + 0.36, 1.15), (first - 0.36, 1.15), RED)
     axis.text((first + (n - 1) * step) / 2, 0.55, "one vector", ha="center", color=RED, fontsize=11)
     for i, token in enumerate(target):
         x = first + i * step
-        _box(axis, x, 1.15, f"$u_{i + 1}$", STATE, 0.7)
-        _box(axis, x, 2.3, token, OUT, 0.7)
-        _arrow(axis, (x, 1.46), (x, 1.98))
+        box(axis, x, 1.15, f"$u_{i + 1}$", STATE, 0.7)
+        box(axis, x, 2.3, token, OUT, 0.7)
+        arrow(axis, (x, 1.46), (x, 1.98))
         if i:
-            _arrow(axis, (x - step + 0.35, 1.15), (x - 0.36, 1.15))
-            _arrow(axis, (x - step + 0.2, 1.99), (x - 0.2, 1.47), GREY)
+            arrow(axis, (x - step + 0.35, 1.15), (x - 0.36, 1.15))
+            arrow(axis, (x - step + 0.2, 1.99), (x - 0.2, 1.47), GREY)
     axis.text((n - 1) / 2, 2.3, "encoder", ha="center", va="center", color=GREY)
     axis.text(first + (len(target) - 1) / 2, 0, "decoder", ha="center", va="center", color=GREY)
     _canvas(axis, first + len(target) - 0.5, -0.4, 2.7)

@@ -1,0 +1,27 @@
+"""Boxes and arrows: what the book's diagrams are drawn with."""
+
+from matplotlib.axes import Axes
+from matplotlib.patches import FancyBboxPatch
+
+from tformer_lib.plots.style import BLACK, GREY
+
+Point = tuple[float | int, float | int]
+IN, STATE, OUT = "#CFE8F5", "#EEEEEE", "#FBE3C0"  # light enough for black type
+
+
+def box(axis: Axes, x: float | int, y: float | int, text: str, colour: str, width: float = 0.86) -> None:
+    """A box with text in it, centred at (x, y)."""
+    corner, height = (x - width / 2, y - 0.3), 0.6
+    style = "round,pad=0,rounding_size=0.1"
+    axis.add_patch(FancyBboxPatch(corner, width, height, boxstyle=style, facecolor=colour, edgecolor=GREY))
+    axis.text(x, y, text, ha="center", va="center")
+
+
+def arrow(axis: Axes, start: Point, end: Point, colour: str = BLACK) -> None:
+    """An arrow from one point to another."""
+    axis.annotate(
+        "",
+        end,
+        start,
+        arrowprops={"arrowstyle": "-|>", "color": colour, "lw": 1.2, "shrinkA": 0, "shrinkB": 0},
+    )
