@@ -11,6 +11,7 @@ GRADIENTS = {"neither": torch.tensor([0.01, 0.2, 2.0]), "skip and norm": torch.t
 ARRIVES = {"neither": torch.tensor([0.1, 0.01]), "skip and norm": torch.tensor([1.2, 1.5])}
 STREAMS = {name: torch.tensor([1.0, 0.5, 0.25]) for name in ("pre", "post", "normed skip")}
 LOSSES = {"pre": torch.full((2, 3, 2), 2.5), "post": torch.linspace(2.4, 3.3, 12).view(2, 3, 2)}
+CURVES = {"pre": [3.0, 2.5], "post": [3.4, 3.3]}
 GROUP = torch.zeros(2, 3, 4, dtype=torch.bool)
 GROUP[0, 1] = True
 
@@ -24,7 +25,7 @@ def figures():
         "shared_statistics": plots.shared_statistics({"LayerNorm": GROUP, "none": ~GROUP}, (0, 1, 2)),
         "placements": plots.placements(STREAMS, STREAMS),
         "loss_grid": plots.loss_grid(LOSSES, (2, 4), ("0%", "25%", "50%"), 3.36),
-        "training_curves": plots.training_curves((10, 20), {"pre": [3.0, 2.5], "post": [3.4, 3.3]}, 3.3),
+        "training_curves": plots.training_curves((10, 20), CURVES, CURVES, 3.3),
     }
 
 
@@ -70,3 +71,9 @@ def test_the_grid_says_mean_and_range():
     loss = LOSSES["post"][1, 2]
     assert any(f"{loss.mean():.2f}\n{loss.min():.2f}–{loss.max():.2f}" == t.get_text() for t in post.texts)
     assert post.images[0].get_clim()[1] == 3.36
+
+
+def test_losses_stand_above_the_shares():
+    above, below = FIGURES["training_curves"].axes
+    for axis in (above, below):
+        torch.testing.assert_close(lines(axis)[1], torch.tensor(CURVES["post"]))

@@ -164,14 +164,27 @@ def loss_grid(
 
 @book_style
 def training_curves(
-    steps: Sequence[int], curves: Mapping[str, Sequence[float]], unigram: float
+    steps: Sequence[int],
+    curves: Mapping[str, Sequence[float]],
+    shares: Mapping[str, Sequence[float]],
+    unigram: float,
 ) -> BookFigure:
-    """Loss against training step, with the loss of the unigram model as a dashed line."""
-    figure, axis = new_figure(height=3.6)
-    styles = ((BLUE, "-"), (RED, "-"), (ORANGE, "--"), (GREEN, "-."))
+    """Above, loss against training step, beside the unigram model's; below, what is the tokens' own.
+
+    Args:
+        steps: the training steps.
+        curves: from a model's name to its losses at these steps.
+        shares: likewise, ||X - mean|| / ||X|| after the last block.
+        unigram: the loss of the unigram model.
+    """
+    figure, (above, below) = new_figure(2, height=5.8, sharex=True)
+    styles = ((BLUE, "-"), (RED, "-"), (ORANGE, "--"), (GREEN, ":"))
     for (name, loss), (colour, dash) in zip(curves.items(), styles, strict=False):
-        axis.plot(steps, loss, dash, color=colour, label=name)
-    axis.axhline(unigram, color=BLACK, linestyle="--", linewidth=1.2, label="unigram model")
-    axis.set(xlabel="training step", ylabel="loss, nats a character", ylim=(2.3, 4.2))
-    axis.legend(loc="upper right")
+        above.plot(steps, loss, dash, color=colour, label=name)
+        below.semilogy(steps, shares[name], dash, color=colour)
+    above.axhline(unigram, color=BLACK, linewidth=0.8)
+    above.text(steps[-1], unigram + 0.07, "unigram model", ha="right", va="bottom", fontsize=11)
+    above.set(ylabel="loss, nats a character", ylim=(2.3, 4.2))
+    below.set(xlabel="training step", ylabel="share of differences")
+    figure.legend(*above.get_legend_handles_labels(), loc="outside upper center", ncols=2)
     return figure
