@@ -110,7 +110,7 @@ def masks(panels: Mapping[str, Bool[Tensor, "N S"]]) -> BookFigure:
     """Masks side by side, filled where a query may attend to a key."""
     figure, axes = new_figure(1, len(panels), height=2.4, sharey=True)
     for axis, (title, mask) in zip(axes, panels.items(), strict=True):
-        axis.imshow(mask, cmap="Blues", vmin=0, vmax=1.4)
+        axis.imshow(mask.numpy(force=True), cmap="Blues", vmin=0, vmax=1.4)
         axis.set_title(title)
         axis.set_xticks(range(mask.shape[1]))
         axis.set_yticks(range(mask.shape[0]))
@@ -145,7 +145,7 @@ def accuracy_by_length(
 def alignment(weights: Float[Tensor, "N S"], source: Sequence[str], target: Sequence[str]) -> BookFigure:
     """Attention weights as a map: written words down, read words across, each row summing to one."""
     figure, axis = new_figure(height=4.2)
-    image = axis.imshow(weights, vmin=0, vmax=1)
+    image = axis.imshow(weights.numpy(force=True), vmin=0, vmax=1)
     axis.set_xticks(range(len(source)), source, rotation=45, ha="right")
     axis.set_yticks(range(len(target)), target)
     axis.set(xlabel="English, read", ylabel="German, written")

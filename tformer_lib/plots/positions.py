@@ -38,7 +38,7 @@ HEADS = ((BLUE, "-"), (RED, "--"), (GREEN, "-."), (PURPLE, ":"))
 def position_table(table: Float[Tensor, "D N"]) -> BookFigure:
     """A table of positions as a heat map: a position a column, a component a row."""
     figure, axis = new_figure(height=3.6)
-    image = axis.imshow(table, vmin=-1, vmax=1, aspect="auto")
+    image = axis.imshow(table.numpy(force=True), vmin=-1, vmax=1, aspect="auto")
     axis.set(xlabel="position $n$", ylabel="component of $\\mathbf{p}_n$")
     axis.spines[:].set_visible(False)
     figure.colorbar(image, ax=axis, label="value", ticks=[-1, 0, 1])

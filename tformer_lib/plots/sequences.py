@@ -90,7 +90,7 @@ def token_matrices(matrices: Mapping[str, Float[Tensor, "D N"]], tokens: Mapping
     """
     figure, axes = new_figure(len(matrices), 1, height=2.1 * len(matrices))
     for axis, (title, matrix) in zip(axes, matrices.items(), strict=True):
-        axis.imshow(matrix, aspect="auto")
+        axis.imshow(matrix.numpy(force=True), aspect="auto")
         axis.set_title(f"{title}: {matrix.shape[0]} × {matrix.shape[1]}", loc="left")
         axis.set(xlabel=f"{tokens[title]} $n$", ylabel="feature")
         axis.spines[:].set_visible(False)

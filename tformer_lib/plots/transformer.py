@@ -79,7 +79,7 @@ def dependence(panels: Mapping[str, Bool[Tensor, "N S"]]) -> BookFigure:
     sizes = [table.shape[1] for table in panels.values()]
     figure, axes = new_figure(1, len(panels), height=2.5, sharey=True, width_ratios=sizes)
     for axis, (title, table) in zip(axes, panels.items(), strict=True):
-        axis.imshow(table, cmap="Blues", vmin=0, vmax=1.4)
+        axis.imshow(table.numpy(force=True), cmap="Blues", vmin=0, vmax=1.4)
         axis.set_title(title)
         axis.set_xticks(range(table.shape[1]))
         axis.set_yticks(range(table.shape[0]))
