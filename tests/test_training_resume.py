@@ -235,7 +235,7 @@ def test_a_full_disk_leaves_the_old_checkpoint(tmp_path, monkeypatch):
     def full(descriptor):
         raise OSError("No space left on device")
 
-    monkeypatch.setattr("tformer_lib.training.checkpoints.os.fsync", full)
+    monkeypatch.setattr("tformer_lib.files.os.fsync", full)
     with pytest.raises(OSError, match="No space"):
         save_checkpoint(tmp_path, model, checkpoint=Checkpoint(2))
     assert load_checkpoint(tmp_path, model).step == 1
@@ -270,6 +270,7 @@ from torch.utils.data import DataLoader
 from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.models.gpt import GPT
 from tformer_lib.models.language import language_loss
+from tformer_lib import files
 from tformer_lib.training import checkpoints, fit, load_checkpoint, seed_everything
 
 def build():
@@ -338,7 +339,7 @@ class Dying:
                     for part in (content[: len(content) // 2], content[len(content) // 2 :]):
                         write(part); file.flush(); self.tick()
             return Half()
-        checkpoints.open = opened
+        files.open = opened
 
 train(None, 2, 0)  # imports what it needs, once for all children
 '''

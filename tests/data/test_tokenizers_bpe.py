@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from tformer_lib.data.tokenizers import BPETokenizer
-from tformer_lib.data.tokenizers import bpe as bpe_module
+from tformer_lib.data.tokenizers import BPETokenizer, specials
 from tformer_lib.data.tokenizers.merging import apply_merges, learn_merges, merge_in_word
 from tformer_lib.data.tokenizers.pretokenise import BYTES, from_visible, gpt2_pattern, gpt2_words, visible
 
@@ -209,7 +208,7 @@ def test_training_on_a_very_long_word_takes_no_quadratic_time():
 
 
 def test_the_memory_of_words_has_a_limit(monkeypatch):
-    monkeypatch.setattr(bpe_module, "CACHED_WORDS", 3)
+    monkeypatch.setattr(specials, "CACHED_WORDS", 3)
     tokenizer = BPETokenizer.train("the other brother", 270)
     assert tokenizer.decode(tokenizer.encode("a b c d e f the a b")) == "a b c d e f the a b"
     assert len(tokenizer._cache) <= 3
@@ -399,11 +398,10 @@ def test_a_save_that_breaks_leaves_the_old_file(tmp_path, monkeypatch):
     old = BPETokenizer([])
     old.save(path)
 
-    def broken(content, file, **_):
-        file.write("{")
+    def broken(descriptor):
         raise OSError("disk full")
 
-    monkeypatch.setattr(json, "dump", broken)
+    monkeypatch.setattr("tformer_lib.files.os.fsync", broken)
     with pytest.raises(OSError, match="disk full"):
         BPETokenizer([], (END,)).save(path)
     assert BPETokenizer.load(path) == old

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from tformer_lib.plots.boxes import squares
 from tformer_lib.plots.style import (
     BLACK,
     BLUE,
@@ -110,16 +111,7 @@ def masks(panels: Mapping[str, Bool[Tensor, "N S"]]) -> BookFigure:
     """Masks side by side, filled where a query may attend to a key."""
     figure, axes = new_figure(1, len(panels), height=2.4, sharey=True)
     for axis, (title, mask) in zip(axes, panels.items(), strict=True):
-        axis.imshow(mask.numpy(force=True), cmap="Blues", vmin=0, vmax=1.4)
-        axis.set_title(title)
-        axis.set_xticks(range(mask.shape[1]))
-        axis.set_yticks(range(mask.shape[0]))
-        axis.set_xticks([i - 0.5 for i in range(1, mask.shape[1])], minor=True)
-        axis.set_yticks([i - 0.5 for i in range(1, mask.shape[0])], minor=True)
-        axis.grid(which="minor", color="white", linewidth=2)
-        axis.tick_params(which="both", length=0)
-        axis.spines[:].set_visible(False)
-        axis.set_xlabel("key $s$")
+        squares(axis, title, mask, "key $s$")
     axes[0].set_ylabel("query $n$")
     return figure
 

@@ -1,7 +1,9 @@
-"""Boxes and arrows: what the book's diagrams are drawn with."""
+"""Boxes, arrows and tables of squares: what the book's diagrams are drawn with."""
 
+from jaxtyping import Bool
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch
+from torch import Tensor
 
 from tformer_lib.plots.style import BLACK, GREY
 
@@ -25,3 +27,17 @@ def arrow(axis: Axes, start: Point, end: Point, colour: str = BLACK) -> None:
         start,
         arrowprops={"arrowstyle": "-|>", "color": colour, "lw": 1.2, "shrinkA": 0, "shrinkB": 0},
     )
+
+
+def squares(axis: Axes, title: str, table: Bool[Tensor, "N S"], xlabel: str) -> None:
+    """A table of squares with white lines between them, filled where it is True."""
+    axis.imshow(table.numpy(force=True), cmap="Blues", vmin=0, vmax=1.4)
+    axis.set_title(title)
+    axis.set_xticks(range(table.shape[1]))
+    axis.set_yticks(range(table.shape[0]))
+    axis.set_xticks([i - 0.5 for i in range(1, table.shape[1])], minor=True)
+    axis.set_yticks([i - 0.5 for i in range(1, table.shape[0])], minor=True)
+    axis.grid(which="minor", color="white", linewidth=2)
+    axis.tick_params(which="both", length=0)
+    axis.spines[:].set_visible(False)
+    axis.set_xlabel(xlabel)

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch
 from torch import Tensor
 
-from tformer_lib.plots.boxes import IN, OUT, STATE, arrow, box
+from tformer_lib.plots.boxes import IN, OUT, STATE, arrow, box, squares
 from tformer_lib.plots.style import (
     BLACK,
     BLUE,
@@ -79,16 +79,7 @@ def dependence(panels: Mapping[str, Bool[Tensor, "N S"]]) -> BookFigure:
     sizes = [table.shape[1] for table in panels.values()]
     figure, axes = new_figure(1, len(panels), height=2.5, sharey=True, width_ratios=sizes)
     for axis, (title, table) in zip(axes, panels.items(), strict=True):
-        axis.imshow(table.numpy(force=True), cmap="Blues", vmin=0, vmax=1.4)
-        axis.set_title(title)
-        axis.set_xticks(range(table.shape[1]))
-        axis.set_yticks(range(table.shape[0]))
-        axis.set_xticks([i - 0.5 for i in range(1, table.shape[1])], minor=True)
-        axis.set_yticks([i - 0.5 for i in range(1, table.shape[0])], minor=True)
-        axis.grid(which="minor", color="white", linewidth=2)
-        axis.tick_params(which="both", length=0)
-        axis.spines[:].set_visible(False)
-        axis.set_xlabel("input")
+        squares(axis, title, table, "input")
     axes[0].set_ylabel("output")
     return figure
 

@@ -5,12 +5,13 @@ say so, and run a reduced form of the same experiment.
 """
 
 import json
-import os
 import platform
 import resource
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+from tformer_lib.files import replace_file
 
 FOLDER = Path(__file__).parent
 
@@ -51,7 +52,5 @@ def record(
         "results": results,
     }
     path = folder / f"{name}.json"
-    temporary = folder / f".{name}.json.part"
-    temporary.write_text(json.dumps(content, indent=1) + "\n", "utf8")
-    os.replace(temporary, path)
+    replace_file(path, (json.dumps(content, indent=1) + "\n").encode())
     return path

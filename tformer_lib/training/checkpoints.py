@@ -1,7 +1,6 @@
 """Checkpoints: model, optimisers, history and random generators in one file, replaced in one step."""
 
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +11,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
+from tformer_lib.files import replace_file
 from tformer_lib.training.history import History
 from tformer_lib.training.seeds import random_state
 
@@ -72,24 +72,8 @@ def save_checkpoint(
     copies = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
     path = Path(folder) / FILE
     path.parent.mkdir(parents=True, exist_ok=True)
-    _replace(path, save(copies, {"checkpoint": json.dumps(header)}))
+    replace_file(path, save(copies, {"checkpoint": json.dumps(header)}))
     return path
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Put `content` where `path` is, in one step."""
-    part = path.with_name(f".{path.name}.part")
-    with open(part, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(part, path)
-    if os.name == "posix":  # the new name has to reach the disk as well
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 def has_checkpoint(folder: str | Path) -> bool:

@@ -13,11 +13,10 @@ from torch import Tensor
 
 from tformer_lib.data.tokenizers.merging import apply_merges, learn_merges
 from tformer_lib.data.tokenizers.pretokenise import BYTES, from_visible, gpt2_words, utf8, visible
-from tformer_lib.data.tokenizers.specials import check_specials, split_specials
+from tformer_lib.data.tokenizers.specials import check_specials, encode_words
 from tformer_lib.data.tokenizers.storage import load_json, save_json
 
 KIND = "byte-pair tokenizer"
-CACHED_WORDS = 100_000
 
 
 class BPETokenizer:
@@ -150,24 +149,13 @@ class BPETokenizer:
         Raises:
             ValueError: if `allow_special` names an unknown token, or if the text has a lone surrogate.
         """
-        utf8(text)
-        ids: list[int] = []
-        for piece, special in split_specials(text, allow_special, self.special_tokens):
-            if special:
-                ids.append(self.special_tokens[piece])
-            else:
-                for word in gpt2_words(piece):
-                    ids += self._encode_word(word)
-        return ids
+        return encode_words(
+            text, allow_special, self.special_tokens, gpt2_words, self._encode_word, self._cache
+        )
 
     def _encode_word(self, word: str) -> list[int]:
-        """A word's tokens, from memory if it has been met before."""
-        if word not in self._cache:
-            if len(self._cache) >= CACHED_WORDS:
-                self._cache.clear()
-            ids = [self.vocab[bytes([byte])] for byte in word.encode("utf8")]
-            self._cache[word] = apply_merges(ids, self._ranks)
-        return self._cache[word]
+        """A word's bytes, merged."""
+        return apply_merges([self.vocab[bytes([byte])] for byte in word.encode("utf8")], self._ranks)
 
     def decode(self, ids: Iterable[int] | Tensor) -> str:
         """The text of the tokens; special tokens as their names.

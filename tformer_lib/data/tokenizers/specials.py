@@ -1,7 +1,11 @@
 """Special tokens: tokens that mark a place, such as the end of a text, and that text cannot forge."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from tformer_lib.data.tokenizers.pretokenise import utf8
+
+CACHED_WORDS = 100_000
 
 
 def check_specials(names: Iterable[str]) -> tuple[str, ...]:
@@ -44,3 +48,39 @@ def split_specials(
     for i, piece in enumerate(re.split("(" + "|".join(map(re.escape, longest_first)) + ")", text)):
         if piece:
             yield piece, i % 2 == 1
+
+
+def encode_words(
+    text: str,
+    allow_special: Iterable[str],
+    special_tokens: dict[str, int],
+    words: Callable[[str], Iterable[str]],
+    encode_word: Callable[[str], list[int]],
+    cache: dict[str, list[int]],
+) -> list[int]:
+    """The numbers of the special tokens that are allowed, and word by word those of the text between.
+
+    Args:
+        text: any Unicode text.
+        allow_special: as in `split_specials`.
+        special_tokens: the number of each.
+        words: cuts a piece of text into words.
+        encode_word: the numbers of one word.
+        cache: remembers the words already met, `CACHED_WORDS` at most.
+
+    Raises:
+        ValueError: as `split_specials`, or if the text has a lone surrogate.
+    """
+    utf8(text)
+    ids: list[int] = []
+    for piece, special in split_specials(text, allow_special, special_tokens):
+        if special:
+            ids.append(special_tokens[piece])
+            continue
+        for word in words(piece):
+            if word not in cache:
+                if len(cache) >= CACHED_WORDS:
+                    cache.clear()
+                cache[word] = encode_word(word)
+            ids += cache[word]
+    return ids

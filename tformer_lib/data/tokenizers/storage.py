@@ -5,21 +5,13 @@ import os
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
+from tformer_lib.files import replace_file
+
 
 def save_json(path: str | os.PathLike[str], kind: str, content: dict[str, Any]) -> None:
-    """Write {"kind": kind, ...content}: first whole into a file beside it, which then takes its name.
-
-    Whoever reads `path` finds the old content or the new one, never a part.
-    """
-    path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with temporary.open("w", encoding="utf8") as file:
-            json.dump({"kind": kind, **content}, file, ensure_ascii=True, indent=0)
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    """Write {"kind": kind, ...content}, in one step."""
+    text = json.dumps({"kind": kind, **content}, ensure_ascii=True, indent=0)
+    replace_file(path, text.encode())
 
 
 def load_json(path: str | os.PathLike[str], kind: str, fields: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from tformer_lib.data.tokenizers.merging import learn_merges
 from tformer_lib.data.tokenizers.pretokenise import bert_words, utf8
-from tformer_lib.data.tokenizers.specials import check_specials, split_specials
+from tformer_lib.data.tokenizers.specials import check_specials, encode_words
 from tformer_lib.data.tokenizers.storage import load_json, save_json
 
 KIND = "WordPiece tokenizer"
@@ -118,17 +118,9 @@ class WordPieceTokenizer:
         Raises:
             ValueError: if `allow_special` names an unknown token, or if the text has a lone surrogate.
         """
-        utf8(text)
-        ids: list[int] = []
-        for piece, special in split_specials(text, allow_special, self.special_tokens):
-            if special:
-                ids.append(self.special_tokens[piece])
-            else:
-                for word in bert_words(piece):
-                    if word not in self._cache:
-                        self._cache[word] = self._encode_word(word)
-                    ids += self._cache[word]
-        return ids
+        return encode_words(
+            text, allow_special, self.special_tokens, bert_words, self._encode_word, self._cache
+        )
 
     def _encode_word(self, word: str) -> list[int]:
         """The longest pieces from left to right, or [UNK] for the whole word."""

@@ -1,0 +1,30 @@
+"""Files that are whole or not there: what the package writes, it puts in place in one step."""
+
+import os
+from pathlib import Path
+
+
+def replace_file(path: str | os.PathLike[str], content: bytes) -> None:
+    """Put `content` where `path` is, in one step: whoever reads it finds the old content or the new, whole.
+
+    It is written beside the old file, forced to disk, and takes its name by one `os.replace`. If that
+    fails, the old file stays and nothing is left beside it; a process that is killed may leave the
+    part, which the next one writes over.
+    """
+    path = Path(path)
+    part = path.with_name(f".{path.name}.part")
+    try:
+        with open(part, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    if os.name == "posix":  # the new name has to reach the disk as well
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
