@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from tformer_lib.core.cache import LayerCache
 from tformer_lib.core.shapes import check_broadcast, check_mask, check_qkv, check_tokens
 
 
@@ -166,6 +167,9 @@ class MultiHeadAttention(nn.Module):
         dropout: the probability with which an attention weight is zeroed during training.
         rotary: a module applied to queries (B, H, N, Dh) and keys, such as
             `tformer_lib.core.positions.Rotary`; self-attention only.
+        qk_norm: whether each query and each key is divided by its root mean square, with a learned gain,
+            before positions turn it (Dehghani et al. 2023, section 2, with RMSNorm in place of LayerNorm):
+            scores then stay within bounds, however large the projections grow.
         attend: the backend, an `Attend` if None. It brings its own dropout.
 
     Raises:
@@ -183,6 +187,7 @@ class MultiHeadAttention(nn.Module):
         bias: bool = True,
         dropout: float = 0.0,
         rotary: nn.Module | None = None,
+        qk_norm: bool = False,
         attend: nn.Module | None = None,
     ):
         super().__init__()
@@ -203,6 +208,8 @@ class MultiHeadAttention(nn.Module):
         self.W_k = nn.Linear(d_model, n_kv_heads * self.d_head, bias=bias)
         self.W_v = nn.Linear(d_model, n_kv_heads * self.d_head, bias=bias)
         self.W_o = nn.Linear(d_model, d_model, bias=bias)
+        self.norm_q = nn.RMSNorm(self.d_head, eps=1e-6) if qk_norm else nn.Identity()
+        self.norm_k = nn.RMSNorm(self.d_head, eps=1e-6) if qk_norm else nn.Identity()
         self.rotary = rotary
         self.attend = Attend(dropout) if attend is None else attend
         self.reset_parameters()
@@ -229,12 +236,14 @@ class MultiHeadAttention(nn.Module):
             return x
         return x.repeat_interleave(self.n_heads // self.n_kv_heads, dim=1)
 
-    def check_inputs(self, x: Tensor, context: Tensor | None) -> Tensor:
+    def check_inputs(self, x: Tensor, context: Tensor | None, cache: LayerCache | None) -> Tensor:
         """What keys and values are made from: the context, or `x` itself. Raises what the class says."""
         check_tokens("x", x, self.d_model)
         if context is None:
             return x
         check_tokens("context", context, self.d_model)
+        if cache is not None:
+            raise ValueError("a cache grows with x, and a context does not grow: give one of the two")
         if self.rotary is not None:
             raise ValueError(
                 "rotary positions compare places in one sequence; cross-attention has two, so "
@@ -247,6 +256,7 @@ class MultiHeadAttention(nn.Module):
         x: Float[Tensor, "B N _D"],
         context: Float[Tensor, "B S _D"] | None = None,
         mask: Tensor | None = None,
+        cache: LayerCache | None = None,
     ) -> Float[Tensor, "B N _D"]:
         """Attend from `x` (B, N, D) to `context` (B, S, D), or to `x` itself; returns (B, N, D).
 
@@ -254,12 +264,18 @@ class MultiHeadAttention(nn.Module):
         and sequences, (B, 1, 1, S) for padding, (B, 1, N, S) for both; axes are matched from the right,
         so that a padding mask of shape (B, S) is not one of these (`padding_mask` makes the right one).
         A query that may see no key gets nothing but the bias of W_o.
+
+        With a `cache`, `x` are the tokens that follow those it holds: their keys and values join it, and S
+        counts all of them.
         """
-        source = self.check_inputs(x, context)
-        q = self.split_heads(self.W_q(x))
-        k = self.split_heads(self.W_k(source))
+        source = self.check_inputs(x, context, cache)
+        q = self.norm_q(self.split_heads(self.W_q(x)))
+        k = self.norm_k(self.split_heads(self.W_k(source)))
         v = self.split_heads(self.W_v(source))
         if self.rotary is not None:
-            q, k = self.rotary(q), self.rotary(k)
+            past = 0 if cache is None else cache.length
+            q, k = self.rotary(q, past), self.rotary(k, past)
+        if cache is not None:
+            k, v = cache.extend(k, v)
         k, v = self.share_heads(k), self.share_heads(v)
         return self.W_o(self.merge_heads(self.attend(q, k, v, mask)))

@@ -9,22 +9,25 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 
-def causal_mask(n: int, device: torch.device | str | None = None) -> Bool[Tensor, "N N"]:
-    """mask[i, j] = (j <= i): query i may attend to itself and to everything before it.
+def causal_mask(
+    n: int, device: torch.device | str | None = None, *, past: int = 0
+) -> Bool[Tensor, "N S"]:
+    """mask[i, j] = (j <= past + i): query i may attend to itself and to everything before it.
 
     Args:
-        n: the sequence length N.
+        n: the number of queries N.
         device: where to build the mask.
+        past: how many tokens precede the first query, S = past + N keys in all.
 
     Returns:
-        An (N, N) boolean tensor, queries down and keys across; it broadcasts over batch and heads.
+        An (N, S) boolean tensor, queries down and keys across; it broadcasts over batch and heads.
 
     Raises:
-        ValueError: if `n` is negative.
+        ValueError: if `n` or `past` is negative.
     """
-    if n < 0:
-        raise ValueError(f"a causal mask needs a length of at least 0, got n={n}")
-    return torch.ones(n, n, dtype=torch.bool, device=device).tril()
+    if n < 0 or past < 0:
+        raise ValueError(f"a causal mask needs lengths of at least 0, got n={n} and past={past}")
+    return torch.ones(n, past + n, dtype=torch.bool, device=device).tril(past)
 
 
 def padding_mask(tokens: Int[Tensor, "B S"], pad_id: int) -> Bool[Tensor, "B 1 1 S"]:

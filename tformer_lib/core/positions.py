@@ -4,6 +4,9 @@ Two add a vector to each token, and `Rotary` turns queries and keys; `ALiBi` and
 to the scores, stand in `tformer_lib.core.score_bias` and can be had from here as well.
 """
 
+from collections.abc import Callable
+from functools import lru_cache
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -39,8 +42,15 @@ def sinusoidal(
     return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(1).to(dtype).to(device)
 
 
-def _angles(n: int, d: int, *, offset: int, base: float) -> Float[Tensor, "N pairs"]:
-    """angles[n, i] = (n + offset) * base^(-2i/d).
+def _angles(
+    n: int,
+    d: int,
+    *,
+    offset: int,
+    base: float,
+    rescale: Callable[[Tensor], Tensor] | None = None,
+) -> Float[Tensor, "N pairs"]:
+    """angles[n, i] = (n + offset) * w_i, with w_i = base^(-2i/d), or what `rescale` makes of them.
 
     In float64, because large positions need the digits, and on the processor, because some accelerators
     have no float64.
@@ -48,8 +58,26 @@ def _angles(n: int, d: int, *, offset: int, base: float) -> Float[Tensor, "N pai
     if d % 2:
         raise ValueError(f"sine and cosine come in pairs: the width must be even, got {d}")
     positions = torch.arange(offset, offset + n, device="cpu", dtype=torch.float64)
-    pairs = torch.arange(0, d, 2, device="cpu", dtype=torch.float64)
-    return positions[:, None] * base ** (-pairs / d)
+    frequencies = base ** (-torch.arange(0, d, 2, device="cpu", dtype=torch.float64) / d)
+    if rescale is not None:
+        frequencies = rescale(frequencies)
+    return positions[:, None] * frequencies
+
+
+@lru_cache(maxsize=64)
+@torch.inference_mode(False)  # or a table made while generating could not serve training
+def _turns(
+    n: int,
+    d: int,
+    offset: int,
+    base: float,
+    rescale: Callable[[Tensor], Tensor] | None,
+    dtype: torch.dtype,
+    device: torch.device,
+) -> tuple[Tensor, Tensor]:
+    """Cosine and sine of `_angles`, (N, Dh/2) each: all layers of a stack ask for the same."""
+    angles = _angles(n, d, offset=offset, base=base, rescale=rescale)
+    return angles.cos().to(dtype).to(device), angles.sin().to(dtype).to(device)
 
 
 class SinusoidalPositions(nn.Module):
@@ -105,23 +133,26 @@ class Rotary(nn.Module):
     Args:
         d_head: the width Dh of a head, even.
         base: the frequencies w_i fall geometrically from 1 towards 1 / base.
+        rescale: maps the frequencies (Dh/2,) to others, as models do that were trained on short contexts
+            before long ones; w_i as they are if None.
 
     Raises:
         ValueError: if `d_head` is odd; in forward, if the input is not `d_head` wide.
     """
 
-    def __init__(self, d_head: int, base: float = 10000.0):
+    def __init__(
+        self, d_head: int, base: float = 10000.0, *, rescale: Callable[[Tensor], Tensor] | None = None
+    ):
         super().__init__()
         if d_head % 2:
             raise ValueError(f"sine and cosine come in pairs: the width must be even, got {d_head}")
-        self.d_head, self.base = d_head, base
+        self.d_head, self.base, self.rescale = d_head, base, rescale
 
     def forward(self, x: Float[Tensor, "*batch N Dh"], offset: int = 0) -> Float[Tensor, "*batch N Dh"]:
         if x.shape[-1] != self.d_head:
             raise ValueError(f"this module turns heads of width {self.d_head}, got shape {tuple(x.shape)}")
-        angles = _angles(x.shape[-2], self.d_head, offset=offset, base=self.base)
         precise = torch.promote_types(x.dtype, torch.float32)
-        cos, sin = (turn.to(precise).to(x.device) for turn in (angles.cos(), angles.sin()))
+        cos, sin = _turns(x.shape[-2], self.d_head, offset, self.base, self.rescale, precise, x.device)
         first, second = x[..., 0::2], x[..., 1::2]
         turned = (first * cos - second * sin, first * sin + second * cos)
         return torch.stack(turned, dim=-1).flatten(-2).to(x.dtype)

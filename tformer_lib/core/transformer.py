@@ -13,11 +13,12 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tformer_lib.core.attention import Attend, MultiHeadAttention
+from tformer_lib.core.cache import KVCache, LayerCache
 from tformer_lib.core.shapes import check_tokens
 
 Norm = Literal["layer", "rms"]
 NormPlacement = Literal["pre", "post"]
-Activation = Literal["gelu", "relu", "swiglu"]
+Activation = Literal["gelu", "gelu_tanh", "relu", "squared_relu", "swiglu"]
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class TransformerConfig:
     norm_placement: NormPlacement = "pre"
     norm_eps: float = 1e-5
     activation: Activation = "gelu"
+    qk_norm: bool = False  # whether self-attention normalises queries and keys
     dropout: float = 0.0  # on attention weights, in the MLP, and on what a sublayer adds
     bias: bool = True  # whether linears and LayerNorms add biases
     cross_attention: bool = False  # whether blocks also attend to a context
@@ -62,15 +64,24 @@ class TransformerConfig:
                 raise ValueError(f"{field} must be one of {get_args(allowed)}, got {getattr(self, field)!r}")
 
 
+PHI: dict[str, Callable[[Tensor], Tensor]] = {
+    "gelu": F.gelu,
+    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "relu": F.relu,
+    "squared_relu": lambda x: F.relu(x).square(),
+}
+
+
 class MLP(nn.Module):
     """W_out phi(W_in x), for each token on its own; phi is GELU, or ReLU as in Vaswani et al. (2017), eq. 2.
 
+    "gelu_tanh" is GPT-2's approximation of GELU by a tanh; "squared_relu" is max(0, x)^2 (So et al. 2021).
     SwiGLU multiplies two branches, entry by entry: W_out (SiLU(W_gate x) * W_in x) (Shazeer 2020).
 
     Args:
         d_model: the width D.
         d_hidden: the hidden width F; 4 D if None.
-        activation: "gelu", "relu" or "swiglu".
+        activation: "gelu", "gelu_tanh", "relu", "squared_relu" or "swiglu".
         bias: whether the linears add biases.
         dropout: the probability with which a hidden feature is zeroed during training.
     """
@@ -104,7 +115,7 @@ class MLP(nn.Module):
         if self.W_gate is not None:
             hidden = F.silu(self.W_gate(x)) * hidden
         else:
-            hidden = F.gelu(hidden) if self.activation == "gelu" else F.relu(hidden)
+            hidden = PHI[self.activation](hidden)
         return self.W_out(self.dropout(hidden))
 
 
@@ -138,22 +149,23 @@ class Block(nn.Module):
     ):
         super().__init__()
 
-        def attention_layer(rotary: nn.Module | None) -> MultiHeadAttention:
+        def attention_layer(rotary: nn.Module | None, qk_norm: bool) -> MultiHeadAttention:
             return MultiHeadAttention(
                 config.d_model,
                 config.n_heads,
                 n_kv_heads=config.n_kv_heads,
                 bias=config.bias,
                 rotary=rotary,
+                qk_norm=qk_norm,
                 attend=Attend(config.dropout) if attend is None else attend(),
             )
 
         self.config = config
         self.norm_1 = make_norm(config)
-        self.self_attention = attention_layer(rotary)
+        self.self_attention = attention_layer(rotary, config.qk_norm)
         if config.cross_attention:
             self.norm_2 = make_norm(config)
-            self.cross_attention = attention_layer(None)
+            self.cross_attention = attention_layer(None, False)
         self.norm_3 = make_norm(config)
         self.mlp = MLP(
             config.d_model,
@@ -176,8 +188,12 @@ class Block(nn.Module):
         context: Float[Tensor, "B S _D"] | None = None,
         mask: Tensor | None = None,
         context_mask: Tensor | None = None,
+        cache: LayerCache | None = None,
     ) -> Float[Tensor, "B N _D"]:
-        """`mask` rules self-attention (N by N), `context_mask` cross-attention (N by S)."""
+        """`mask` rules self-attention (N by N), `context_mask` cross-attention (N by S).
+
+        A `cache` holds the keys and values of self-attention for the tokens before `x`.
+        """
         check_tokens("x", x, self.config.d_model)
         if self.config.cross_attention != (context is not None):
             raise ValueError(
@@ -186,7 +202,7 @@ class Block(nn.Module):
             )
         if context is None and context_mask is not None:
             raise ValueError("a context_mask is given, but no context that it could rule")
-        x = self.residual(x, self.norm_1, lambda y: self.self_attention(y, mask=mask))
+        x = self.residual(x, self.norm_1, lambda y: self.self_attention(y, mask=mask, cache=cache))
         if context is not None:
             x = self.residual(x, self.norm_2, lambda y: self.cross_attention(y, context, context_mask))
         return self.residual(x, self.norm_3, self.mlp)
@@ -227,7 +243,9 @@ class Transformer(nn.Module):
         context: Float[Tensor, "B S _D"] | None = None,
         mask: Tensor | None = None,
         context_mask: Tensor | None = None,
+        cache: KVCache | None = None,
     ) -> Float[Tensor, "B N _D"]:
-        for block in self.blocks:
-            x = block(x, context, mask, context_mask)
+        layers = [None] * len(self.blocks) if cache is None else cache.layers
+        for block, layer in zip(self.blocks, layers, strict=True):
+            x = block(x, context, mask, context_mask, layer)
         return self.final_norm(x)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from tformer_lib.core.cache import KVCache
 from tformer_lib.core.masks import causal_mask
 from tformer_lib.core.transformer import Block, Transformer, TransformerConfig
 
@@ -23,6 +24,7 @@ class GPT(nn.Module):
         rotary: turns queries and keys.
         attend: builds a backend for each attention layer.
         block: what the stack is made of.
+        tied: whether the head is E; otherwise logits_n = W h_n with a matrix W of its own.
     """
 
     def __init__(
@@ -34,14 +36,33 @@ class GPT(nn.Module):
         rotary: nn.Module | None = None,
         attend: Callable[[], nn.Module] | None = None,
         block: type[Block] = Block,
+        tied: bool = True,
     ):
         super().__init__()
+        self.config = config
         self.embed = nn.Embedding(vocab, config.d_model)
         nn.init.normal_(self.embed.weight, std=0.05)
-        self.positions = nn.Identity() if positions is None else positions
+        self.positions = positions
+        self.dropout = nn.Dropout(config.dropout)
         self.transformer = Transformer(config, rotary=rotary, attend=attend, block=block)
+        self.head = None if tied else nn.Linear(config.d_model, vocab, bias=False)
 
-    def forward(self, tokens: Int[Tensor, "B N"]) -> Float[Tensor, "B N vocab"]:
-        x = self.positions(self.embed(tokens))
-        mask = causal_mask(tokens.shape[1], tokens.device)
-        return self.transformer(x, mask=mask) @ self.embed.weight.T
+    @property
+    def max_len(self) -> int | None:
+        """The longest sequence the model can read; None where its positions set no limit."""
+        return getattr(self.positions, "max_len", None)
+
+    def new_cache(self) -> KVCache:
+        """An empty cache for this model."""
+        return KVCache(self.config.n_blocks)
+
+    def forward(self, tokens: Int[Tensor, "B N"], cache: KVCache | None = None) -> Float[Tensor, "B N vocab"]:
+        """Logits for the token after each of `tokens` (B, N), which follow those that `cache` holds."""
+        past = 0 if cache is None else cache.length
+        x = self.embed(tokens)
+        if self.positions is not None:
+            x = self.positions(x, past)
+        n = tokens.shape[1]
+        mask = causal_mask(n, tokens.device, past=past) if n > 1 else None  # a last token may see all
+        h = self.transformer(self.dropout(x), mask=mask, cache=cache)
+        return h @ (self.embed if self.head is None else self.head).weight.T
