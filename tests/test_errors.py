@@ -9,13 +9,24 @@ import torch
 
 from tformer_lib import MultiHeadAttention, Transformer, TransformerConfig, attention, causal_mask
 from tformer_lib.core.attention import Attend, FusedAttend
+from tformer_lib.core.cache import KVCache, LayerCache
 from tformer_lib.core.positions import ALiBi, LearnedPositions, Rotary, SinusoidalPositions, sinusoidal
 from tformer_lib.core.transformer import MLP, Block
+from tformer_lib.generation import generate, next_token_probabilities
+from tformer_lib.models.gpt import GPT
 
 x = torch.randn(2, 5, 16)
 layer = MultiHeadAttention(16, 4)
 config = TransformerConfig(d_model=16, n_heads=4, n_blocks=1)
 decoder = Transformer(TransformerConfig(d_model=16, n_heads=4, n_blocks=1, cross_attention=True))
+
+gpt = GPT(config, 11, positions=LearnedPositions(8, 16))
+
+
+@torch.no_grad()
+def cached(stack, cache, *inputs, **masks):
+    for tokens in inputs:
+        stack(tokens, cache=cache, **masks)
 
 
 def qkv(q=(2, 4, 5, 8), k=(2, 4, 7, 8), v=(2, 4, 7, 8)):
@@ -163,6 +174,38 @@ CASES = {
     "no slopes": (ValueError, ["n_heads", "0"], lambda: ALiBi(0)),
     "ALiBi with more queries than keys": (ValueError, ["5 queries", "3 keys"], lambda: ALiBi(4)(5, 3)),
     "negative length": (ValueError, ["n=-1"], lambda: causal_mask(-1)),
+    "negative past": (ValueError, ["past=-2"], lambda: causal_mask(3, past=-2)),
+    "cache of another batch": (
+        ValueError,
+        ["(2, 4, 4)", "(1, 4, 4)"],
+        lambda: cached(layer, LayerCache(), x, x[:1]),
+    ),
+    "cache while training": (RuntimeError, ["no_grad"], lambda: layer(x, cache=LayerCache())),
+    "cache and context": (ValueError, ["cache", "context"], lambda: layer(x, x, cache=LayerCache())),
+    "mask without the cached tokens": (
+        ValueError,
+        ["(5, 5)", "(2, 4, 5, 10)"],
+        lambda: cached(Transformer(config), KVCache(1), x, x, mask=causal_mask(5)),
+    ),
+    "cache beyond the table": (
+        ValueError,
+        ["max_len=8", "5 to 9"],
+        lambda: cached(gpt, gpt.new_cache(), *torch.ones(2, 1, 5).long()),
+    ),
+    "temperature": (ValueError, ["temperature", "-0.5"], lambda: generate(gpt, [1], 2, temperature=-0.5)),
+    "top_k": (ValueError, ["top_k", "0"], lambda: next_token_probabilities(torch.zeros(5), top_k=0)),
+    "top_p": (ValueError, ["top_p", "1.5"], lambda: next_token_probabilities(torch.zeros(5), top_p=1.5)),
+    "no logits": (ValueError, ["NaN"], lambda: next_token_probabilities(torch.full((5,), torch.nan))),
+    "empty prompt": (ValueError, ["prompt", "empty"], lambda: generate(gpt, [], 2)),
+    "one empty prompt": (ValueError, ["prompt 1", "empty"], lambda: generate(gpt, [[1], []], 2)),
+    "unknown token": (ValueError, ["token 11", "of 11"], lambda: generate(gpt, [1, 11], 2)),
+    "unknown stop token": (ValueError, ["stop token 12", "of 11"], lambda: generate(gpt, [1], 2, stop=12)),
+    "fewer than no tokens": (ValueError, ["max_new_tokens", "-1"], lambda: generate(gpt, [1], -1)),
+    "context beyond the table": (
+        ValueError,
+        ["context=9", "max_len=8"],
+        lambda: generate(gpt, [1], 2, context=9),
+    ),
 }
 for _backend in (Attend, FusedAttend):
     _name = _backend.__name__

@@ -21,6 +21,14 @@ def test_causal_mask_entry_by_entry():
     assert causal_mask(3, device="meta").device.type == "meta"
 
 
+def test_causal_mask_after_others():
+    for past in (0, 1, 5):
+        mask = causal_mask(3, past=past)
+        assert mask.tolist() == [[j <= past + i for j in range(past + 3)] for i in range(3)]
+        assert torch.equal(mask, causal_mask(past + 3)[past:])
+    assert causal_mask(0, past=4).shape == (0, 4)
+
+
 def test_padding_mask_entry_by_entry():
     tokens = torch.tensor([[5, 9, 0], [0, 7, 0]])
     mask = padding_mask(tokens, 0)

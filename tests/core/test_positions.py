@@ -69,21 +69,33 @@ def test_learned_positions_add_their_rows_and_learn():
     assert torch.equal(module.table.grad, torch.full((6, 4), 2.0))
 
 
-def complex_rotary(x, offset=0, base=10000.0):
-    """RoFormer's two-dimensional form: the pair as a complex number, times e^(i n w)."""
+def rotary_by_matrices(x, offset=0, base=10000.0):
+    """RoFormer's equation 15: for each token a matrix with 2 x 2 rotations along its diagonal."""
     n, d = x.shape[-2:]
-    pairs = torch.view_as_complex(x.reshape(*x.shape[:-1], d // 2, 2).contiguous())
-    w = torch.tensor([base ** (-2 * i / d) for i in range(d // 2)])
-    places = torch.tensor([float(offset + i) for i in range(n)])
-    return torch.view_as_real(pairs * torch.exp(1j * torch.outer(places, w))).reshape(x.shape)
+    turns = torch.zeros(n, d, d)
+    for place in range(n):
+        for i in range(d // 2):
+            angle = (offset + place) * base ** (-2 * i / d)
+            c, s = math.cos(angle), math.sin(angle)
+            turns[place, 2 * i : 2 * i + 2, 2 * i : 2 * i + 2] = torch.tensor([[c, -s], [s, c]])
+    return torch.einsum("nij,...nj->...ni", turns, x)
 
 
 @pytest.mark.parametrize("d_head", [2, 6, 16])
 @pytest.mark.parametrize("offset", [0, 3, 5000])
 @pytest.mark.parametrize("base", [10000.0, 500.0])
-def test_rotary_against_complex_numbers(d_head, offset, base, agree):
+def test_rotary_against_the_papers_matrices(d_head, offset, base, agree):
     x = torch.randn(2, 3, 7, d_head)
-    agree(Rotary(d_head, base)(x, offset), complex_rotary(x, offset, base))
+    agree(Rotary(d_head, base)(x, offset), rotary_by_matrices(x, offset, base))
+
+
+def test_rotary_of_views_and_its_gradient(agree):
+    """Heads split by a transpose, and a slice that starts at an odd place in memory."""
+    x = torch.randn(2, 7, 3, 9)
+    for view in (x[..., 1:].transpose(1, 2), x[..., :8].transpose(1, 2)):
+        agree(Rotary(8)(view), rotary_by_matrices(view))
+    y = torch.randn(2, 5, 6, requires_grad=True)
+    assert torch.autograd.gradcheck(Rotary(6), y)
 
 
 @properties
@@ -120,12 +132,43 @@ def test_rotary_layer_is_shift_invariant(agree):
     assert not torch.allclose(layer(x, mask=causal_mask(6)), here)
 
 
+def test_rotary_tables_made_while_generating_serve_training():
+    """They are kept for the next layer, which may want gradients, another precision or other frequencies."""
+    x = torch.randn(1, 2, 37, 6)
+    with torch.inference_mode():
+        inference = Rotary(6, 77.0)(x, 5).clone()
+    y = x.clone().requires_grad_()
+    out = Rotary(6, 77.0)(y, 5)
+    assert torch.equal(out, inference)
+    out.square().sum().backward()  # a turn keeps lengths, so that this is the gradient of |y|^2
+    torch.testing.assert_close(y.grad, 2 * x)
+    assert Rotary(6, 77.0)(x.float(), 5).dtype == torch.float32
+    assert not torch.allclose(Rotary(6, 78.0)(x, 5), inference)
+    assert not torch.allclose(Rotary(6, 77.0)(x, 6), inference)
+
+
+def test_rotary_in_pieces_is_rotary_at_once(agree):
+    turn, x = Rotary(8), torch.randn(2, 3, 12, 8)
+    agree(torch.cat((turn(x[..., :5, :]), turn(x[..., 5:6, :], 5), turn(x[..., 6:, :], 6)), dim=-2), turn(x))
+
+
+def test_rotary_with_rescaled_frequencies(agree):
+    """Frequencies divided by four are positions divided by four; other maps are other tables."""
+    x = torch.randn(2, 3, 9, 8)
+    slowed = Rotary(8, rescale=lambda w: w / 4)
+    agree(slowed(x)[..., ::4, :], Rotary(8)(x[..., ::4, :]))
+    agree(Rotary(8, rescale=lambda w: w)(x, 3), Rotary(8)(x, 3))
+    halved = Rotary(8, rescale=lambda w: w.where(w > 0.5, 0.0))  # only the fastest pair turns
+    assert torch.equal(halved(x)[..., 2:], x[..., 2:])
+    agree(halved(x)[..., :2], Rotary(8)(x)[..., :2])
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_rotary_in_half_precision_rounds_once(dtype):
     x = torch.randn(2, 3, 300, 16).to(dtype)
     turned = Rotary(16)(x)
     assert turned.dtype == dtype
-    exact = complex_rotary(x.double())
+    exact = rotary_by_matrices(x.double())
     torch.testing.assert_close(turned.double(), exact, rtol=torch.finfo(dtype).eps, atol=1e-5)
 
 

@@ -71,3 +71,43 @@ def test_the_stack_is_made_of_the_given_block():
     model = build(block=NoSkip)
     assert all(type(block) is NoSkip for block in model.transformer.blocks)
     assert not torch.allclose(model(tokens()), build()(tokens()))
+
+
+def test_a_head_of_its_own():
+    model, x = build(tied=False), tokens()
+    assert count_parameters(model) == 2 * VOCAB * 16 + count_parameters(model.transformer)
+    torch.testing.assert_close(model(x), model.head(model.transformer(model.embed(x), mask=causal_mask(9))))
+    before = model(x)
+    with torch.no_grad():
+        model.head.weight.mul_(2)
+    torch.testing.assert_close(model(x), 2 * before)
+    model(x)[..., 3].sum().backward()
+    assert model.head.weight.grad[3].abs().sum() > 0
+    assert model.head.weight.grad[4].abs().sum() == 0
+
+
+def test_max_len_is_that_of_the_positions():
+    assert build(**WAYS["learned"]()).max_len == 32
+    assert [build(**WAYS[way]()).max_len for way in ("none", "rotary", "alibi")] == [None] * 3
+
+
+@pytest.mark.parametrize("way", WAYS)
+@torch.no_grad()
+def test_logits_with_a_cache_are_those_without(way):
+    model, x = build(**WAYS[way]()).double(), tokens(20)
+    whole = model(x)
+    for cuts in ([20], [1] * 20, [5, 1, 1, 7, 6], [19, 1]):
+        cache = model.new_cache()
+        parts = [model(part, cache) for part in x.split(cuts, dim=1)]
+        torch.testing.assert_close(torch.cat(parts, dim=1), whole, rtol=0, atol=1e-10)
+        assert cache.length == 20
+
+
+@torch.no_grad()
+def test_the_table_of_positions_ends_with_a_cache_too():
+    model = build(**WAYS["learned"]())
+    cache = model.new_cache()
+    model(tokens(32), cache)
+    with pytest.raises(ValueError, match=r"max_len=32 .* 32 to 32"):
+        model(tokens(1), cache)
+    assert cache.length == 32

@@ -9,9 +9,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 
-def causal_mask(
-    n: int, device: torch.device | str | None = None, *, past: int = 0
-) -> Bool[Tensor, "N S"]:
+def causal_mask(n: int, device: torch.device | str | None = None, *, past: int = 0) -> Bool[Tensor, "N S"]:
     """mask[i, j] = (j <= past + i): query i may attend to itself and to everything before it.
 
     Args:

@@ -74,10 +74,10 @@ def _turns(
     rescale: Callable[[Tensor], Tensor] | None,
     dtype: torch.dtype,
     device: torch.device,
-) -> tuple[Tensor, Tensor]:
-    """Cosine and sine of `_angles`, (N, Dh/2) each: all layers of a stack ask for the same."""
+) -> Tensor:
+    """cos + i sin of `_angles`, (N, Dh/2) complex numbers: all layers of a stack ask for the same."""
     angles = _angles(n, d, offset=offset, base=base, rescale=rescale)
-    return angles.cos().to(dtype).to(device), angles.sin().to(dtype).to(device)
+    return torch.complex(angles.cos().to(dtype), angles.sin().to(dtype)).to(device)
 
 
 class SinusoidalPositions(nn.Module):
@@ -125,6 +125,7 @@ class LearnedPositions(nn.Module):
 class Rotary(nn.Module):
     """Turns the pair (x_2i, x_2i+1) of the token at n by the angle n w_i, with w_i = base^(-2i/Dh).
 
+    A pair is a complex number x_2i + i x_2i+1, and to turn it is to multiply it by exp(i n w_i).
     Turned so, the places n and s enter the score of a query with a key through n - s alone (Su et al.
     2024, RoFormer, section 3.2). Pairs are neighbours, as in that paper; some libraries pair i with
     i + Dh/2, which is the same up to an order of the features. Half-precision input is turned in
@@ -152,7 +153,7 @@ class Rotary(nn.Module):
         if x.shape[-1] != self.d_head:
             raise ValueError(f"this module turns heads of width {self.d_head}, got shape {tuple(x.shape)}")
         precise = torch.promote_types(x.dtype, torch.float32)
-        cos, sin = _turns(x.shape[-2], self.d_head, offset, self.base, self.rescale, precise, x.device)
-        first, second = x[..., 0::2], x[..., 1::2]
-        turned = (first * cos - second * sin, first * sin + second * cos)
-        return torch.stack(turned, dim=-1).flatten(-2).to(x.dtype)
+        in_order = x.to(precise).clone(memory_format=torch.contiguous_format)
+        turns = _turns(x.shape[-2], self.d_head, offset, self.base, self.rescale, precise, x.device)
+        pairs = torch.view_as_complex(in_order.unflatten(-1, (-1, 2)))
+        return torch.view_as_real(pairs * turns).flatten(-2).to(x.dtype)

@@ -1,0 +1,88 @@
+"""Which token comes next: from logits to probabilities, and from probabilities to a token."""
+
+import math
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+
+def next_token_probabilities(
+    logits: Float[Tensor, "*batch vocab"],
+    *,
+    temperature: float | int = 1.0,
+    top_k: int | None = None,
+    top_p: float | int | None = None,
+) -> Float[Tensor, "*batch vocab"]:
+    """softmax(logits / temperature), cut down to its most likely tokens: what the next one is drawn from.
+
+    First the temperature divides the logits; then all but the `top_k` most likely tokens lose their
+    probability; then, of the distribution that is left, all but the fewest that hold at least `top_p` of it
+    between them (the nucleus of Holtzman et al. 2020); what remains is divided by its sum.
+
+    Args:
+        logits: (..., vocab), finite, or minus infinity for a token that cannot come.
+        temperature: below 1 sharpens, above 1 flattens. 0 is the limit: all probability on the token with
+            the largest logit, the first of them if several have it.
+        top_k: how many tokens stay; those as likely as the last of them stay too. All if None.
+        top_p: the share of probability that stays. Of tokens equally likely at the border, any may. All of
+            it if None or 1.
+
+    Returns:
+        Probabilities (..., vocab), in float32 where the logits are in half precision.
+
+    Raises:
+        ValueError: if the temperature is negative or not finite, `top_k` is below 1, `top_p` lies outside
+            (0, 1], or logits are NaN or infinite.
+    """
+    check_sampling(temperature, top_k, top_p)
+    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    largest, most_likely = _largest(logits)
+    if temperature == 0:
+        return torch.zeros_like(logits).scatter(-1, most_likely, 1.0)
+    limits = torch.finfo(logits.dtype)  # a temperature beyond them would be 0 or infinite in this precision
+    scores = (logits - largest) / min(max(temperature, limits.tiny), limits.max)
+    if top_k is not None and top_k < scores.shape[-1]:
+        last = scores.topk(top_k, dim=-1).values[..., -1:]
+        scores = scores.masked_fill(scores < last, -math.inf)
+    if top_p is not None and top_p < 1:
+        ascending, order = scores.sort(dim=-1)
+        outside = ascending.softmax(dim=-1).cumsum(dim=-1) <= 1 - top_p
+        outside[..., -1] = False  # the most likely stays, however small top_p is
+        scores = scores.masked_fill(outside.scatter(-1, order, outside), -math.inf)
+    return scores.softmax(dim=-1)
+
+
+def choose(
+    logits: Float[Tensor, "B vocab"],
+    *,
+    temperature: float | int = 1.0,
+    top_k: int | None = None,
+    top_p: float | int | None = None,
+    generator: torch.Generator | None = None,
+) -> Int[Tensor, " B"]:
+    """A token for each row, drawn from `next_token_probabilities`; the most likely one at temperature 0."""
+    if temperature == 0:
+        return _largest(logits)[1].squeeze(-1)
+    probabilities = next_token_probabilities(logits, temperature=temperature, top_k=top_k, top_p=top_p)
+    return torch.multinomial(probabilities, 1, generator=generator).squeeze(-1)
+
+
+def check_sampling(temperature: float | int, top_k: int | None, top_p: float | int | None) -> None:
+    """Raise what `next_token_probabilities` says about its arguments."""
+    if not 0 <= temperature < math.inf:
+        raise ValueError(f"temperature must be at least 0 and finite, got {temperature}")
+    if top_k is not None and top_k < 1:
+        raise ValueError(f"top_k must be at least 1, got {top_k}")
+    if top_p is not None and not 0 < top_p <= 1:
+        raise ValueError(f"top_p must lie in (0, 1], got {top_p}")
+
+
+def _largest(logits: Tensor) -> tuple[Tensor, Tensor]:
+    """The largest logit and its token, (..., 1) each; it tells of NaN and infinity anywhere in its row."""
+    largest, token = logits.max(dim=-1, keepdim=True)
+    if not largest.isfinite().all():
+        raise ValueError(
+            "logits must be finite, or minus infinity for some tokens but not all: some are NaN or infinite"
+        )
+    return largest, token
