@@ -14,7 +14,14 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from tformer_lib.data.tokenizers import BPETokenizer, specials
 from tformer_lib.data.tokenizers.merging import apply_merges, learn_merges, merge_in_word
-from tformer_lib.data.tokenizers.pretokenise import BYTES, from_visible, gpt2_pattern, gpt2_words, visible
+from tformer_lib.data.tokenizers.pretokenise import (
+    BYTES,
+    from_visible,
+    gpt2_pattern,
+    gpt2_words,
+    gpt2_words_and_digits,
+    visible,
+)
 
 # assigned characters only: newer ones are letters to one library's Unicode tables and not yet to the other's
 TEXT = st.text(st.characters(exclude_categories=["Cs", "Cn"]))
@@ -486,3 +493,89 @@ def test_apply_merges_takes_the_earliest_merge_and_then_the_leftmost():
     assert apply_merges([0, 1, 2], {(1, 2): (0, 3), (0, 1): (1, 4)}) == [0, 3]
     assert apply_merges([0, 0, 0], {(0, 0): (0, 1)}) == [1, 0]
     assert apply_merges([], {}) == []
+
+
+# cuts and vocabularies of other models
+
+
+def single_digits(model):
+    tokenizer = byte_level(model)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
+    )
+    return tokenizer
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.one_of(TEXT, st.text("a1 \n23'")))
+def test_single_digits_are_cut_as_by_the_reference(text):
+    words = gpt2_words_and_digits(text)
+    assert "".join(words) == text
+    theirs = single_digits(models.BPE()).pre_tokenizer.pre_tokenize_str(text)
+    assert [visible(word.encode()) for word in words] == [word for word, _ in theirs]
+
+
+def test_a_digit_is_a_word_of_its_own(tmp_path):
+    assert gpt2_words_and_digits("in 1984 x") == ["in", " ", "1", "9", "8", "4", " x"]
+    text = "1984 1984 the 1984 other the 1984 "
+    digits = BPETokenizer.train(text, 270, cut="gpt2, single digits")
+    assert not any(any(b in b"0123456789" for b in token) for token in digits.vocab if len(token) > 1)
+    assert digits != BPETokenizer.train(text, 270)
+    assert digits.decode(digits.encode(text)) == text
+    digits.save(tmp_path / "digits.json")
+    assert BPETokenizer.load(tmp_path / "digits.json") == digits
+    assert digits.truncate(260).cut == digits.cut
+
+
+def test_special_tokens_may_come_first_and_bytes_be_left_out(tmp_path):
+    plain = BPETokenizer.train("the other brother", 270, (END, "<pad>"))
+    other = BPETokenizer(plain.merges, (END, "<pad>"), specials_first=True, left_out=b"\x04\xff")
+    assert other.special_tokens == {END: 0, "<pad>": 1}
+    assert other.vocab[b"!"] == 2
+    assert other.vocab_size == plain.vocab_size - 2
+    ids = other.encode(f"the{END}other", allow_special=(END,))
+    assert other.decode(ids) == f"the{END}other"
+    assert [other.token_bytes(i) for i in ids] == [
+        plain.token_bytes(i) for i in plain.encode(f"the{END}other", allow_special=(END,))
+    ]
+    assert [other.vocab[token] for token in other.vocab] == list(range(2, other.vocab_size))
+    with pytest.raises(ValueError, match=r"'\\x04' has a byte that is no token"):
+        other.encode("the \x04")
+    other.save(tmp_path / "other.json")
+    assert BPETokenizer.load(tmp_path / "other.json") == other
+    assert other.truncate(256) == BPETokenizer([], (END, "<pad>"), specials_first=True, left_out=b"\x04\xff")
+    with pytest.raises(ValueError, match="between 256 and"):
+        other.truncate(255)
+
+
+def test_a_wrong_cut_or_a_byte_left_out_twice_is_an_error():
+    for make in (lambda: BPETokenizer([], cut="words"), lambda: BPETokenizer.train("a", 300, cut="words")):
+        with pytest.raises(ValueError, match="cut must be one of 'gpt2', 'gpt2, single digits', got 'words'"):
+            make()
+    with pytest.raises(ValueError, match="left out twice"):
+        BPETokenizer([], left_out=b"aa")
+    with pytest.raises(ValueError, match="merge 0 is of b'a'"):
+        BPETokenizer([(b"a", b"b")], left_out=b"a")
+
+
+def test_files_from_before_there_was_a_choice_still_load(tmp_path):
+    path = tmp_path / "old.json"
+    path.write_text(json.dumps({k: GOOD[k] for k in ("kind", "special_tokens", "merges", "merge_counts")}))
+    tokenizer = BPETokenizer.load(path)
+    assert (tokenizer.cut, tokenizer.specials_first, tokenizer.left_out) == ("gpt2", False, b"")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"cut": "words"}, "cut must be one of"),
+        ({"cut": 3}, "'cut' is missing or is not of type"),
+        ({"specials_first": "yes"}, "'specials_first' is missing or is not of type"),
+        ({"left_out": "aa"}, "left out twice"),
+    ],
+)
+def test_a_wrong_choice_in_a_file_is_named(tmp_path, change, message):
+    path = tmp_path / "broken.json"
+    path.write_text(json.dumps(GOOD | change))
+    with pytest.raises(ValueError, match=rf"broken\.json.*{message}"):
+        BPETokenizer.load(path)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from torch import Tensor
 
 from tformer_lib.data.tokenizers.merging import apply_merges, learn_merges
-from tformer_lib.data.tokenizers.pretokenise import BYTES, from_visible, gpt2_words, utf8, visible
+from tformer_lib.data.tokenizers.pretokenise import BYTES, CUTS, from_visible, utf8, visible
 from tformer_lib.data.tokenizers.specials import check_specials, encode_words
 from tformer_lib.data.tokenizers.storage import load_json, save_json
 
@@ -24,16 +24,21 @@ class BPETokenizer:
 
     Numbers 0 to 255 are the bytes in GPT-2's order (`pretokenise.BYTES`: those that can be seen first),
     then come the tokens of the merges in their order, and the special tokens last. These are GPT-2's
-    own numbers, and those of the library `tokenizers`.
+    own numbers, and those of the library `tokenizers`. Published vocabularies are of this kind with
+    differences, for which the last three arguments are there.
 
     Args:
         merges: pairs of tokens, in the order in which they are merged.
         special_tokens: names of tokens that stand for no bytes; they take part in no merge.
         merge_counts: how often each pair occurred when it was merged; empty if that is not known.
+        cut: how a text is cut into words, across which nothing merges: one of `pretokenise.CUTS`.
+        specials_first: whether the special tokens have the first numbers and not the last.
+        left_out: bytes that are no tokens, because the text of the training did not have them.
 
     Raises:
         ValueError: if a merge is of tokens that do not exist yet or stands there twice, if there are not
-            as many counts as merges, or if a special token is empty or stands there twice.
+            as many counts as merges, if a special token is empty or stands there twice, if there is no such
+            cut, or if a byte is left out twice.
 
     Source:
         Sennrich, Haddow and Birch 2016; on bytes: Radford et al. 2019, section 2.2.
@@ -45,12 +50,23 @@ class BPETokenizer:
         special_tokens: Sequence[str] = (),
         *,
         merge_counts: Iterable[int] = (),
+        cut: str = "gpt2",
+        specials_first: bool = False,
+        left_out: bytes = b"",
     ):
+        if cut not in CUTS:
+            raise ValueError(f"cut must be one of {', '.join(map(repr, CUTS))}, got {cut!r}")
+        if len(set(left_out)) < len(left_out):
+            raise ValueError(f"a byte is left out twice: {left_out!r}")
+        self.cut, self.specials_first, self.left_out = cut, specials_first, bytes(left_out)
+        names = check_specials(special_tokens)
+        first = len(names) if specials_first else 0
         self.merges = [(left, right) for left, right in merges]
         self.merge_counts = list(merge_counts)
         if self.merge_counts and len(self.merge_counts) != len(self.merges):
             raise ValueError(f"{len(self.merge_counts)} counts for {len(self.merges)} merges")
-        self.vocab: dict[bytes, int] = {bytes([byte]): number for number, byte in enumerate(BYTES)}
+        kept = [bytes([byte]) for byte in BYTES if byte not in self.left_out]
+        self.vocab: dict[bytes, int] = {byte: number for number, byte in enumerate(kept, first)}
         self._ranks: dict[tuple[int, int], tuple[int, int]] = {}
         for rank, (left, right) in enumerate(self.merges):
             for token in (left, right):
@@ -59,14 +75,17 @@ class BPETokenizer:
             pair = self.vocab[left], self.vocab[right]
             if pair in self._ranks:
                 raise ValueError(f"merge {rank}, of {left!r} and {right!r}, stands there twice")
-            self._ranks[pair] = rank, self.vocab.setdefault(left + right, len(self.vocab))
-        names = check_specials(special_tokens)
-        self.special_tokens = {name: len(self.vocab) + i for i, name in enumerate(names)}
-        self._bytes = [*self.vocab, *(utf8(name) for name in names)]
+            self._ranks[pair] = rank, self.vocab.setdefault(left + right, first + len(self.vocab))
+        start = 0 if specials_first else len(self.vocab)
+        self.special_tokens = {name: number for number, name in enumerate(names, start)}
+        special_bytes = [utf8(name) for name in names]
+        self._bytes = [*special_bytes, *self.vocab] if specials_first else [*self.vocab, *special_bytes]
         self._cache: dict[str, list[int]] = {}
 
     @classmethod
-    def train(cls, text: str, vocab_size: int, special_tokens: Sequence[str] = ()) -> "BPETokenizer":
+    def train(
+        cls, text: str, vocab_size: int, special_tokens: Sequence[str] = (), *, cut: str = "gpt2"
+    ) -> "BPETokenizer":
         """Learn merges from a text until there are `vocab_size` tokens, bytes and special tokens included.
 
         A text whose words are all one token each has no pair left; then there are fewer. The name of a
@@ -74,14 +93,16 @@ class BPETokenizer:
 
         Raises:
             ValueError: if `vocab_size` is less than 256 plus the number of special tokens, if the text is
-                not Unicode (see `encode`), or if a special token is empty or stands there twice.
+                not Unicode (see `encode`), if a special token is empty or stands there twice, or if there
+                is no such `cut`.
         """
+        cls((), cut=cut)  # says what is wrong with the cut
         names = check_specials(special_tokens)
         if vocab_size < len(BYTES) + len(names):
             least = f"256 bytes and {len(names)} special tokens make {256 + len(names)}"
             raise ValueError(f"vocab_size is too small: {least}, got {vocab_size}")
         utf8(text)  # says where a text is not Unicode
-        count = Counter(gpt2_words(text))
+        count = Counter(CUTS[cut](text))
         number = {byte: i for i, byte in enumerate(BYTES)}
         words = [[number[byte] for byte in word.encode("utf8")] for word in count]
         tokens = [bytes([byte]) for byte in BYTES]
@@ -91,9 +112,8 @@ class BPETokenizer:
                 words, list(count.values()), tokens, lambda left, right: left + right, vocab_size - len(names)
             )
         ]
-        return cls(
-            [(left, right) for left, right, _ in learnt], names, merge_counts=[count for *_, count in learnt]
-        )
+        counts = [count for *_, count in learnt]
+        return cls([(left, right) for left, right, _ in learnt], names, merge_counts=counts, cut=cut)
 
     @classmethod
     def from_gpt2(cls, vocab: dict[str, int], merges: str | Iterable[str | Sequence[str]]) -> "BPETokenizer":
@@ -147,14 +167,18 @@ class BPETokenizer:
                 text like any other, so that nobody can forge an end of text by writing it.
 
         Raises:
-            ValueError: if `allow_special` names an unknown token, or if the text has a lone surrogate.
+            ValueError: if `allow_special` names an unknown token, if the text has a lone surrogate, or if it
+                has a byte that is no token (see `left_out`), which other libraries drop without a word.
         """
         return encode_words(
-            text, allow_special, self.special_tokens, gpt2_words, self._encode_word, self._cache
+            text, allow_special, self.special_tokens, CUTS[self.cut], self._encode_word, self._cache
         )
 
     def _encode_word(self, word: str) -> list[int]:
         """A word's bytes, merged."""
+        for character in word if self.left_out else ():
+            if set(character.encode("utf8")) & set(self.left_out):
+                raise ValueError(f"{character!r} has a byte that is no token of this vocabulary")
         return apply_merges([self.vocab[bytes([byte])] for byte in word.encode("utf8")], self._ranks)
 
     def decode(self, ids: Iterable[int] | Tensor) -> str:
@@ -174,7 +198,7 @@ class BPETokenizer:
         Raises:
             ValueError: if `vocab_size` is less than 256 plus the special tokens, or more than there are.
         """
-        least = len(BYTES) + len(self.special_tokens)
+        least = len(BYTES) - len(self.left_out) + len(self.special_tokens)
         if not least <= vocab_size <= self.vocab_size:
             raise ValueError(f"vocab_size must lie between {least} and {self.vocab_size}, got {vocab_size}")
         kept, tokens = 0, set[bytes]()
@@ -183,7 +207,12 @@ class BPETokenizer:
             tokens.add(b"".join(self.merges[kept]))
             kept += 1
         return type(self)(
-            self.merges[:kept], tuple(self.special_tokens), merge_counts=self.merge_counts[:kept]
+            self.merges[:kept],
+            tuple(self.special_tokens),
+            merge_counts=self.merge_counts[:kept],
+            cut=self.cut,
+            specials_first=self.specials_first,
+            left_out=self.left_out,
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -193,6 +222,9 @@ class BPETokenizer:
             "special_tokens": list(self.special_tokens),
             "merges": merges,
             "merge_counts": self.merge_counts,
+            "cut": self.cut,
+            "specials_first": self.specials_first,
+            "left_out": visible(self.left_out),
         }
         save_json(path, KIND, content)
 
@@ -204,7 +236,10 @@ class BPETokenizer:
             ValueError: if the file is not one; the message says what is wrong with it.
         """
         content = load_json(
-            path, KIND, {"special_tokens": list[str], "merges": list[str], "merge_counts": list[int]}
+            path,
+            KIND,
+            {"special_tokens": list[str], "merges": list[str], "merge_counts": list[int]},
+            {"cut": "gpt2", "specials_first": False, "left_out": ""},
         )
         try:
             merges = []
@@ -213,13 +248,21 @@ class BPETokenizer:
                     raise ValueError(f"a merge is two tokens with a space between, got {written!r}")
                 left, right = written.split(" ")
                 merges.append((from_visible(left), from_visible(right)))
-            return cls(merges, content["special_tokens"], merge_counts=content["merge_counts"])
+            return cls(
+                merges,
+                content["special_tokens"],
+                merge_counts=content["merge_counts"],
+                cut=content["cut"],
+                specials_first=content["specials_first"],
+                left_out=from_visible(content["left_out"]),
+            )
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, BPETokenizer):
             return NotImplemented
-        return self.merges == other.merges and self.special_tokens == other.special_tokens
+        ours = self.merges, self._bytes, self.special_tokens, self.cut
+        return ours == (other.merges, other._bytes, other.special_tokens, other.cut)
 
     __hash__ = None  # type: ignore[assignment]

@@ -1,7 +1,7 @@
 """What happens before tokens are made: a text is cut into words, and no token crosses a cut."""
 
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -51,6 +51,34 @@ def gpt2_pattern() -> Any:
 def gpt2_words(text: str) -> list[str]:
     """The text in pieces, which joined give it back: "We're here" -> ["We", "'re", " here"]."""
     return gpt2_pattern().findall(text)
+
+
+def gpt2_words_and_digits(text: str) -> list[str]:
+    """As `gpt2_words`, with each digit a word of its own: " in 1984" -> [" in", " ", "1", "9", "8", "4"].
+
+    A digit is whatever Unicode calls a number. What stands between two is cut as a text for itself, so that
+    its last space stays outside the digit. The tokens of 7 and of 1984 then have something to do with each
+    other, which those of GPT-2 have not.
+
+    Source:
+        Touvron et al. 2023, section 2.1 (digits one by one).
+    """
+    pieces = _number().split(text)  # what is between numbers, and the numbers, in turn
+    return [word for i, piece in enumerate(pieces) for word in ([piece] if i % 2 else gpt2_words(piece))]
+
+
+@lru_cache
+def _number() -> Any:
+    gpt2_pattern()  # says what is missing
+    import regex
+
+    return regex.compile(r"(\p{N})")
+
+
+CUTS: dict[str, Callable[[str], list[str]]] = {
+    "gpt2": gpt2_words,
+    "gpt2, single digits": gpt2_words_and_digits,
+}
 
 
 def utf8(text: str) -> bytes:

@@ -14,13 +14,19 @@ def save_json(path: str | os.PathLike[str], kind: str, content: dict[str, Any]) 
     replace_file(path, text.encode())
 
 
-def load_json(path: str | os.PathLike[str], kind: str, fields: dict[str, Any]) -> dict[str, Any]:
+def load_json(
+    path: str | os.PathLike[str],
+    kind: str,
+    fields: dict[str, Any],
+    optional: dict[str, Any] | None = None,
+) -> dict[str, Any]:
     """What `save_json` wrote.
 
     Args:
         path: the file.
         kind: what the file must say that it is.
         fields: the fields that it must have and their types: str, or list[str] and the like.
+        optional: fields that older files do not have, and what counts for them there.
 
     Raises:
         ValueError: if the file is no JSON, is of another kind, or lacks a field or has it of another type;
@@ -33,11 +39,12 @@ def load_json(path: str | os.PathLike[str], kind: str, fields: dict[str, Any]) -
     found = content.get("kind") if isinstance(content, dict) else None
     if found != kind:
         raise ValueError(f"{path} is not a {kind}: its kind is {found!r}")
-    for field, type_ in fields.items():
+    content = (optional or {}) | content
+    types = fields | {name: type(value) for name, value in (optional or {}).items()}
+    for field, type_ in types.items():
         value: Any = content.get(field)
-        whole = get_origin(type_) or type_
-        if not isinstance(value, whole) or not all(
-            isinstance(item, get_args(type_) or str) for item in value
-        ):
+        whole: Any = get_origin(type_) or type_
+        items = get_args(type_)
+        if not isinstance(value, whole) or (items and not all(isinstance(item, items) for item in value)):
             raise ValueError(f"{path}: the field {field!r} is missing or is not of type {type_}")
     return content

@@ -1,0 +1,8 @@
+"""Weights that others trained, read into this package's models."""
+
+from tformer_lib.pretrained.folder import load
+from tformer_lib.pretrained.gguf import load_gguf
+from tformer_lib.pretrained.smollm2 import load_smollm2
+from tformer_lib.pretrained.vocabulary import gguf_tokenizer
+
+__all__ = ["gguf_tokenizer", "load", "load_gguf", "load_smollm2"]

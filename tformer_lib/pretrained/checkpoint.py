@@ -1,0 +1,150 @@
+"""Tensors from files, and from there into a model: each one used, each parameter filled, each shape compared.
+
+Only safetensors files are read. A `.bin` file is a pickle, and to unpickle a file is to run whatever code
+its author put there.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
+
+
+def as_is(tensor: Tensor) -> tuple[Tensor]:
+    """The tensor, unchanged."""
+    return (tensor,)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A tensor of a checkpoint, and what becomes of it.
+
+    Args:
+        name: the checkpoint's.
+        shape: the one it must have there.
+        targets: the names of the parameters made from it.
+        convert: makes them, in this order.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    targets: tuple[str, ...]
+    convert: Callable[[Tensor], Iterable[Tensor]] = as_is
+
+
+def read_tensors(folder: Path) -> dict[str, Tensor]:
+    """All tensors of a folder by name, from `model.safetensors` or from the shards that an index lists.
+
+    Raises:
+        FileNotFoundError: if there is no safetensors file, or a shard is missing.
+        ValueError: if a file is damaged, or a tensor is not in the shard that the index names.
+    """
+    if (folder / SINGLE).exists():
+        return _read(folder / SINGLE)
+    if not (folder / INDEX).exists():
+        pickles = sorted(path.name for pattern in ("*.bin", "*.pt", "*.pth") for path in folder.glob(pattern))
+        raise FileNotFoundError(
+            f"{folder} has neither {SINGLE} nor {INDEX}"
+            + (
+                f". {', '.join(pickles)} would have to be unpickled, which runs any code that its author put "
+                "there, and is not read here: ask for the checkpoint as safetensors"
+                if pickles
+                else ""
+            )
+        )
+    places = _weight_map(folder / INDEX)
+    tensors: dict[str, Tensor] = {}
+    for shard in sorted(set(places.values())):
+        if Path(shard).name != shard:
+            raise ValueError(f"{folder / INDEX} points out of its folder: {shard!r}")
+        if not (folder / shard).exists():
+            raise FileNotFoundError(f"{folder / INDEX} names {shard}, which is missing")
+        held = _read(folder / shard)
+        named = {name for name, place in places.items() if place == shard}
+        if held.keys() != named:
+            differ = ", ".join(sorted(held.keys() ^ named))
+            raise ValueError(f"{folder / INDEX} and {shard} disagree about which tensors it holds: {differ}")
+        tensors |= held
+    return tensors
+
+
+def _read(path: Path) -> dict[str, Tensor]:
+    try:
+        return load_file(path)
+    except SafetensorError as error:
+        raise ValueError(f"{path} is no safetensors file, or not a whole one: {error}") from error
+
+
+def _weight_map(path: Path) -> dict[str, str]:
+    """The index: which file holds which tensor."""
+    try:
+        places = json.loads(path.read_text("utf8"))["weight_map"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} is no index of shards: {error}") from error
+    if not isinstance(places, dict) or not all(isinstance(place, str) for place in places.values()):
+        raise ValueError(f"{path} is no index of shards: its weight_map must name a file for each tensor")
+    return places
+
+
+def fill(
+    model: nn.Module,
+    tensors: dict[str, Tensor],
+    sources: Iterable[Source],
+    *,
+    where: str,
+    dtype: torch.dtype = torch.float32,
+    copies: dict[str, str] | None = None,
+    ignored: str = r"(?!)",
+) -> None:
+    """Give a model on the meta device the tensors of a checkpoint as its parameters, in memory of their own.
+
+    All is compared first: either the whole model is filled, or nothing of it.
+
+    Args:
+        model: on the meta device, so that nothing was initialised in order to be overwritten.
+        tensors: what the checkpoint holds.
+        sources: what it must hold.
+        where: what errors call the checkpoint.
+        dtype: the parameters'; tensors of another one are converted.
+        copies: tensors that may be there again under another name: the copy's name and the original's.
+        ignored: a pattern that matches the whole name of a tensor that carries nothing, such as a mask.
+
+    Raises:
+        ValueError: if a tensor is missing, left over, misshapen, not of floating-point numbers, or differs
+            from what it should be a copy of, or if a parameter is not filled; the message names all of these.
+    """
+    expected = {source.name: source for source in sources}
+    copies = {} if copies is None else copies
+    targets = [target for source in expected.values() for target in source.targets]
+    wanted = model.state_dict()
+    wrong = [f"missing {name}" for name in expected if name not in tensors]
+    for name in sorted(tensors.keys() - expected.keys()):
+        if name in copies:
+            if copies[name] in tensors and not torch.equal(tensors[name], tensors[copies[name]]):
+                wrong.append(f"{name} should equal {copies[name]}, to which it is tied, and does not")
+        elif not re.fullmatch(ignored, name):
+            wrong.append(f"left over {name}")
+    for name in sorted(tensors.keys() & expected.keys()):
+        if tuple(tensors[name].shape) != expected[name].shape:
+            wrong.append(f"{name} has shape {tuple(tensors[name].shape)}, not {expected[name].shape}")
+        elif not tensors[name].is_floating_point():
+            wrong.append(f"{name} holds {tensors[name].dtype}, not floating-point numbers")
+    wrong += [f"nothing fills {name}" for name in sorted(wanted.keys() - set(targets))]
+    if wrong:
+        raise ValueError(f"{where} does not fit the model that it describes: " + "; ".join(wrong))
+    state = {}
+    for name, source in expected.items():
+        for target, value in zip(source.targets, source.convert(tensors[name]), strict=True):
+            # the order in memory stays as well: GPT-2's, input after input, is the quicker for one token
+            state[target] = value.to(dtype, memory_format=torch.preserve_format, copy=True)
+            if value.shape != wanted[target].shape:
+                raise AssertionError(f"{name} became {tuple(value.shape)} for {target}")
+    model.load_state_dict(state, assign=True)

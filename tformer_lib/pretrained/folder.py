@@ -1,0 +1,67 @@
+"""A checkpoint in a folder, as `transformers` saves it, becomes a `GPT`."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from tformer_lib.models.gpt import GPT
+from tformer_lib.pretrained import gpt2, llama
+from tformer_lib.pretrained.checkpoint import fill, read_tensors
+from tformer_lib.pretrained.settings import Settings
+
+FAMILIES = {"gpt2": gpt2, "llama": llama, "mistral": llama}  # by the model_type that config.json states
+
+
+def load(
+    folder: str | os.PathLike[str],
+    *,
+    dtype: torch.dtype = torch.float32,
+    attend: Callable[[], nn.Module] | None = None,
+) -> GPT:
+    """The model of a folder with a `config.json` and `model.safetensors`, or its shards with their index.
+
+    Every tensor of the file is used, every parameter is filled, and every shape compared; nothing is
+    unpickled, downloaded, or initialised in order to be overwritten. The model has no dropout, and is in
+    evaluation mode. Families are GPT-2 (`model_type` gpt2) and Llama (llama, and mistral without a window).
+
+    Args:
+        folder: where the checkpoint lies.
+        dtype: of the parameters; files in half precision are converted.
+        attend: builds a backend for each attention layer, for instance `FusedAttend`.
+
+    Raises:
+        FileNotFoundError: if a file is missing.
+        ValueError: if a file is damaged, the model is of another family or of a kind that `GPT` does not
+            cover, or tensors are missing, left over or misshapen; the message names all of them.
+    """
+    folder = Path(folder)
+    settings = Settings.read(folder / "config.json")
+    kind = settings.get("model_type")
+    if not isinstance(kind, str) or kind not in FAMILIES:
+        supported = ", ".join(map(repr, FAMILIES))
+        raise ValueError(f"{settings.where}: model_type {kind!r} is not supported; supported are {supported}")
+    if "quantization_config" in settings.values:
+        raise ValueError(f"{settings.where}: quantised checkpoints are not supported")
+    family = FAMILIES[kind]
+    try:
+        with torch.device("meta"):
+            model = family.build(settings, attend)
+    except ValueError as error:
+        if str(error).startswith(settings.where):
+            raise
+        raise ValueError(f"{settings.where}: {error}") from error
+    tensors = read_tensors(folder)
+    prefix = family.prefix(tensors)
+    fill(
+        model,
+        tensors,
+        family.sources(model, prefix),
+        where=str(folder),
+        dtype=dtype,
+        copies=family.copies(prefix) if model.head is None else None,
+        ignored=family.IGNORED,
+    )
+    return model.eval()
