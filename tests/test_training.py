@@ -174,6 +174,56 @@ def test_the_schedule():
     assert warmup_cosine(0, 5, 0) == 1.0
 
 
+def test_the_schedule_ends_at_a_share_of_the_peak(task):
+    shares = [warmup_cosine(step, 110, 10, 0.1) for step in range(111)]
+    assert shares[:11] == [warmup_cosine(step, 110, 10) for step in range(11)]
+    assert shares[60] == pytest.approx(0.55)
+    assert shares[110] == pytest.approx(0.1)
+    assert warmup_cosine(70, 110, 10, 1.0) == 1.0
+    model, batches = task
+    history = fit(model, squared_error, batches, lr=0.1, warmup=2, final=0.25)
+    assert history.lr == pytest.approx([0.1 * warmup_cosine(step, 12, 2, 0.25) for step in range(12)])
+    for final in (-0.1, 1.1, math.nan):
+        with pytest.raises(ValueError, match=r"final is a share .* got"):
+            fit(model, squared_error, batches, final=final)
+
+
+@pytest.mark.parametrize("name", ["adamw", "muon"])
+def test_betas_are_adamws(name):
+    optimizers = make_optimizers(gpt(), name, lr=0.1, weight_decay=0.2, betas=(0.8, 0.95))
+    assert [g["betas"] for g in optimizers[-1].param_groups] == [(0.8, 0.95)] * 2
+    plain = make_optimizers(gpt(), name, lr=0.1, weight_decay=0.2)
+    assert [g["betas"] for g in plain[-1].param_groups] == [(0.9, 0.999)] * 2
+
+
+def test_momentum_is_muons():
+    for options, expected in ({}, 0.95), ({"momentum": 0.8}, 0.8):
+        muon, _ = make_optimizers(gpt(), "muon", lr=0.1, weight_decay=0.2, **options)
+        assert [g["momentum"] for g in muon.param_groups] == [expected]
+    tokens = torch.randint(7, (4, 8), generator=torch.Generator().manual_seed(0))
+    models = [gpt(), gpt(), gpt()]
+    for model, momentum in zip(models, (0.95, 0.8, None), strict=True):
+        options = {} if momentum is None else {"momentum": momentum}
+        fit(model, language_loss, [tokens], steps=3, optimizer="muon", **options)
+    first, second, plain = (model.transformer.blocks[0].mlp.W_in.weight for model in models)
+    assert torch.equal(first, plain)
+    assert not torch.equal(first, second)
+
+
+def test_fit_hands_on_the_betas(task):
+    model, batches = task
+    by_hand = copy.deepcopy(model)
+    optimizer = torch.optim.AdamW(by_hand.parameters(), lr=0.1, betas=(0.5, 0.6), weight_decay=0.0)
+    for batch in batches:
+        optimizer.zero_grad()
+        squared_error(by_hand, batch).backward()
+        optimizer.step()
+    options = {"lr": 0.1, "warmup": 0, "final": 1.0, "clip": None, "weight_decay": 0.0}
+    fit(model, squared_error, batches, betas=(0.5, 0.6), **options)
+    for ours, theirs in zip(model.parameters(), by_hand.parameters(), strict=True):
+        assert torch.equal(ours, theirs)
+
+
 def test_seeds():
     def draw():
         return random.random(), np.random.rand(), torch.rand(()).item()  # noqa: NPY002

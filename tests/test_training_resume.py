@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import nn
 from torch.utils.data import DataLoader
@@ -132,6 +133,9 @@ def test_a_finished_run_is_not_trained_further(tmp_path):
         ({"clip": None, "warmup": 4}, "clip was 1.0 and is None; warmup was 3 and is 4"),
         ({"optimizer": "muon"}, "optimizer was 'adamw' and is 'muon'"),
         ({"weight_decay": 0.0}, "weight_decay was 0.01 and is 0.0"),
+        ({"momentum": 0.9}, "momentum was 0.95 and is 0.9"),
+        ({"final": 0.1}, "final was 0.0 and is 0.1"),
+        ({"betas": (0.9, 0.99)}, r"betas was \[0.9, 0.999\] and is \[0.9, 0.99\]"),
     ],
 )
 def test_another_run_is_refused(tmp_path, change, message):
@@ -140,6 +144,23 @@ def test_another_run_is_refused(tmp_path, change, message):
     with pytest.raises(ValueError, match=message):
         run(model, loader(), tmp_path, **change)
     assert_same(model, build())
+
+
+def test_a_checkpoint_from_before_there_were_betas_is_gone_on_from(tmp_path):
+    expected, _ = run(build(), loader(), tmp_path / "whole")
+    with pytest.raises(StoppedError):
+        run(build(), loader(), tmp_path, stop=9)
+    with safe_open(tmp_path / FILE, "pt") as file:
+        header = json.loads(file.metadata()["checkpoint"])
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    later = {key: header["settings"].pop(key) for key in ("betas", "momentum", "final")}
+    assert later == {"betas": [0.9, 0.999], "momentum": 0.95, "final": 0.0}
+    save_file(tensors, tmp_path / FILE, {"checkpoint": json.dumps(header)})
+    with pytest.raises(ValueError, match=r"settings: final was 0\.0 and is 0\.1"):
+        run(build(), loader(), tmp_path, final=0.1)
+    history, taken = run(build(), loader(), tmp_path)
+    assert taken == 25 - 8
+    assert history.loss == expected.loss
 
 
 def test_other_batches_are_refused(tmp_path):

@@ -87,6 +87,7 @@ def load_checkpoint(
     optimizers: Sequence[torch.optim.Optimizer] = (),
     *,
     settings: dict[str, Any] | None = None,
+    defaults: dict[str, Any] | None = None,
 ) -> Checkpoint:
     """Put the state that `save_checkpoint` wrote into the model and the optimisers, where they are.
 
@@ -98,6 +99,7 @@ def load_checkpoint(
         model: of the same make as the one saved; names, shapes and dtypes must agree.
         optimizers: likewise, in the same order; none, to load the model alone.
         settings: those that the run must have had; they are not compared if None.
+        defaults: what a run had by a setting of which its checkpoint says nothing.
 
     Raises:
         FileNotFoundError: if there is no checkpoint.
@@ -106,7 +108,8 @@ def load_checkpoint(
     path = Path(folder) / FILE
     header, tensors = _read(path)
     if settings is not None:
-        _compare(path, "settings", header["settings"], json.loads(json.dumps(settings)))
+        then = (defaults or {}) | header["settings"]
+        _compare(path, "settings", *json.loads(json.dumps([then, settings])))
     wanted = {f"model/{name}": value for name, value in model.state_dict().items()}
     _compare_tensors(path, wanted, {k: v for k, v in tensors.items() if k.startswith("model/")})
     if optimizers:

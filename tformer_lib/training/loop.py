@@ -17,6 +17,9 @@ from tformer_lib.training.history import History
 from tformer_lib.training.optimizers import make_optimizers, warmup_cosine
 from tformer_lib.training.seeds import random_state, set_random_state
 
+# the values of settings of which old checkpoints say nothing
+LATER: dict[str, Any] = {"betas": (0.9, 0.999), "momentum": 0.95, "final": 0.0}
+
 
 def fit(
     model: nn.Module,
@@ -29,6 +32,9 @@ def fit(
     warmup: int = 50,
     clip: float | None = 1.0,
     optimizer: str = "adamw",
+    betas: tuple[float, float] = (0.9, 0.999),
+    momentum: float = 0.95,
+    final: float = 0.0,
     progress: bool | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: int = 100,
@@ -51,6 +57,9 @@ def fit(
             for the weight of each `nn.Linear` inside a `Transformer` or `Block`, and AdamW for the
             rest: embeddings, positions, heads, tied or not, biases, norms, and what stands outside the
             stack. One `lr` serves both, see `make_optimizers`.
+        betas: AdamW's; a smaller second one forgets the sizes of early gradients sooner.
+        momentum: Muon's; a smaller one follows the gradient more closely, as a short run needs.
+        final: the share of the peak learning rate at which the cosine ends.
         progress: whether to draw a bar on stderr; if None, only where stderr is a terminal. A notebook is
             none, so that no bar is stored in it: say True there to watch.
         checkpoint: a folder. Every `checkpoint_every` steps and at the end the run is saved in it, and a
@@ -66,7 +75,7 @@ def fit(
 
     Raises:
         ValueError: if there is no batch, or `steps` is neither given nor known, or the loss is no scalar,
-            or the optimiser is unknown, or Muon finds nothing to train;
+            or the optimiser is unknown, or Muon finds nothing to train, or `final` lies outside [0, 1];
             if the checkpoint is of another model, other batches or other arguments than these.
         FloatingPointError: if a loss or a gradient is not finite; the message names the step.
         RuntimeError: if this PyTorch has no Muon.
@@ -80,7 +89,11 @@ def fit(
     if checkpoint_every < 1:
         raise ValueError(f"checkpoint_every must be at least 1, got {checkpoint_every}")
     parameters = [p for p in model.parameters() if p.requires_grad]
-    optimizers = make_optimizers(model, optimizer, lr=lr, weight_decay=weight_decay)
+    if not 0 <= final <= 1:
+        raise ValueError(f"final is a share of the peak learning rate, in [0, 1], got {final}")
+    optimizers = make_optimizers(
+        model, optimizer, lr=lr, weight_decay=weight_decay, betas=betas, momentum=momentum
+    )
     history, stream, first = History(), Stream(batches, steps, remember=checkpoint is not None), 0
     settings = {
         "steps": steps,
@@ -89,6 +102,9 @@ def fit(
         "warmup": warmup,
         "clip": clip,
         "optimizer": optimizer,
+        "betas": betas,
+        "momentum": momentum,
+        "final": final,
         "batches": len(batches) if isinstance(batches, Sized) else None,
     }
     if checkpoint is not None and has_checkpoint(checkpoint):
@@ -107,7 +123,7 @@ def fit(
             norm = nn.utils.clip_grad_norm_(parameters, math.inf if clip is None else clip)
             if not norm.isfinite():
                 raise FloatingPointError(f"the gradient's norm is {norm.item()} at step {step} of {steps}")
-            rate = lr * warmup_cosine(step, steps, warmup)
+            rate = lr * warmup_cosine(step, steps, warmup, final)
             for each in optimizers:
                 for group in each.param_groups:
                     group["lr"] = rate
@@ -151,7 +167,7 @@ def _resume(
     stream: Stream,
 ) -> tuple[History, int]:
     """What is done, and the number of the first step that is not; wound back to right after it."""
-    saved = load_checkpoint(folder, model, optimizers, settings=settings)
+    saved = load_checkpoint(folder, model, optimizers, settings=settings, defaults=LATER)
     stream.wind(saved.step, saved.notes["passes"], saved.notes["position"], saved.pass_random)
     set_random_state(saved.random)
     return saved.history, saved.step

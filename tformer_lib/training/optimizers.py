@@ -10,15 +10,16 @@ from tformer_lib.core.transformer import Block, Transformer
 OPTIMIZERS = ("adamw", "muon")
 
 
-def warmup_cosine(step: int, steps: int, warmup: int) -> float:
+def warmup_cosine(step: int, steps: int, warmup: int, final: float = 0.0) -> float:
     """The share of the peak learning rate at `step`, counted from 0.
 
     It climbs in a straight line over the first `warmup` steps to 1, then falls along half a cosine,
-    (1 + cos(pi x)) / 2 with x the share of the other steps that is done, towards 0.
+    final + (1 - final) (1 + cos(pi x)) / 2 with x the share of the other steps that is done, towards `final`.
     """
     if step < warmup:
         return (step + 1) / warmup
-    return 0.5 * (1 + math.cos(math.pi * (step - warmup) / max(1, steps - warmup)))
+    cosine = 0.5 * (1 + math.cos(math.pi * (step - warmup) / max(1, steps - warmup)))
+    return final + (1 - final) * cosine
 
 
 def muon_matrices(model: nn.Module) -> list[Tensor]:
@@ -42,7 +43,13 @@ def muon_matrices(model: nn.Module) -> list[Tensor]:
 
 
 def make_optimizers(
-    model: nn.Module, name: str = "adamw", *, lr: float, weight_decay: float
+    model: nn.Module,
+    name: str = "adamw",
+    *,
+    lr: float,
+    weight_decay: float,
+    betas: tuple[float, float] = (0.9, 0.999),
+    momentum: float = 0.95,
 ) -> list[torch.optim.Optimizer]:
     """AdamW for every parameter; or Muon for the matrices of the stack and AdamW for the others.
 
@@ -50,6 +57,8 @@ def make_optimizers(
     norms alone. Muon (Jordan et al. 2024) replaces the averaged gradient of a matrix by the nearest
     orthogonal one, nearly; with "match_rms_adamw" (Liu et al. 2025) its steps are as long as AdamW's, so
     that one learning rate and one weight decay serve both. `muon_matrices` says which parameters it gets.
+    `betas` are AdamW's: how much of its averages of gradients and of their squares stays at each step;
+    `momentum` is the same for Muon's average.
 
     Raises:
         ValueError: if the name is unknown, or Muon finds no matrix that it is for.
@@ -69,11 +78,12 @@ def make_optimizers(
         matrices = muon_matrices(model)
         if not matrices:
             raise ValueError("there is no Transformer or Block in this model whose matrices Muon could train")
-        optimizers.append(muon(matrices, lr=lr, weight_decay=weight_decay, adjust_lr_fn="match_rms_adamw"))
+        options = {"lr": lr, "weight_decay": weight_decay, "momentum": momentum}
+        optimizers.append(muon(matrices, **options, adjust_lr_fn="match_rms_adamw"))
         taken = {id(p) for p in matrices}
         parameters = [p for p in parameters if id(p) not in taken]
     groups = [
         {"params": [p for p in parameters if p.ndim >= 2], "weight_decay": weight_decay},
         {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0},
     ]
-    return [*optimizers, torch.optim.AdamW(groups, lr=lr)]
+    return [*optimizers, torch.optim.AdamW(groups, lr=lr, betas=betas)]
