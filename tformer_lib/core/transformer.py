@@ -112,10 +112,7 @@ class MLP(nn.Module):
 
     def forward(self, x: Float[Tensor, "*batch D"]) -> Float[Tensor, "*batch D"]:
         hidden = self.W_in(x)
-        if self.W_gate is not None:
-            hidden = F.silu(self.W_gate(x)) * hidden
-        else:
-            hidden = PHI[self.activation](hidden)
+        hidden = PHI[self.activation](hidden) if self.W_gate is None else F.silu(self.W_gate(x)) * hidden
         return self.W_out(self.dropout(hidden))
 
 
