@@ -59,6 +59,18 @@ REQUIRED = {  # the slips that readers of such books make most, each where it be
     "transformer.clip": ["each tensor by its own norm", "entries clamped", "lengthened"],
     "transformer.adamw_step": ["decay added to the gradient", "bias correction missing", "root forgotten"],
     "transformer.count_block": ["biases forgotten", "norms forgotten"],
+    "gpt.inputs_and_targets": ["targets not moved", "moved the wrong way", "rolled around"],
+    "gpt.perplexity": ["two to the nats", "mean of the perplexities"],
+    "gpt.top_p": ["border dropped", "not rescaled", "sorted order"],
+    "gpt.temperature_of_entropy": ["logits multiplied", "bits for nats"],
+    "gpt.cached_step": ["does not see itself", "cache not extended"],
+    "modern_decoder.qk_norm": ["over all heads together", "length one"],
+    "modern_decoder.swiglu_width": ["half the width", "rounded down"],
+    "modern_decoder.share_heads": ["repeat instead of repeat_interleave"],
+    "modern_decoder.cache_bytes": ["keys only", "every query's head"],
+    "modern_decoder.steepest": ["divided by the largest singular value", "V for its transpose"],
+    "modern_decoder.orthogonalise": ["powers of entries", "not normalised"],
+    "modern_decoder.to_halves": ["the way back", "the whole width at once"],
 }
 
 

@@ -21,7 +21,7 @@ MATHJAX_PARTS = (
     "es5/input/tex/extensions",
     "LICENSE",
 )
-CHAPTER = re.compile(r"(\d\d)_")
+CHAPTER = re.compile(r"(\d\d)([a-z]?)_")
 
 
 def free_codecs() -> None:
@@ -69,10 +69,10 @@ def vendor_mathjax(app: Sphinx) -> None:
             shutil.copyfile(source / part, target / part)
 
 
-def chapter_number(docname: str) -> int | None:
-    """book/02_attention is chapter 2; a page whose name has no number is no chapter."""
+def chapter_number(docname: str) -> str | None:
+    """book/02_attention is chapter 2, book/08b_modern_decoder is 8b, others none."""
     match = CHAPTER.match(PurePosixPath(docname).name)
-    return int(match[1]) if match else None
+    return f"{int(match[1])}{match[2]}" if match else None
 
 
 def number_chapters(app: Sphinx, env: BuildEnvironment) -> list[str]:

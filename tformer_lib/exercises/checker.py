@@ -15,7 +15,16 @@ import torch
 from torch import Tensor
 
 # The modules of this package that register exercises.
-CHAPTERS = ("sequences", "attention", "multi_head", "skip_norm", "positions", "transformer")
+CHAPTERS = (
+    "sequences",
+    "attention",
+    "multi_head",
+    "skip_norm",
+    "positions",
+    "transformer",
+    "gpt",
+    "modern_decoder",
+)
 SEED = 0
 
 
