@@ -92,6 +92,7 @@ def next_token(panels: Mapping[str, Float[Tensor, " vocab"]], tokens: Sequence[s
             axis.plot(gone, [0.02] * len(gone), "x", color=RED, markersize=7, markeredgewidth=2)
         axis.set_title(title, loc="left", pad=3)
         axis.set_ylabel("p")
+        axis.locator_params(axis="y", nbins=4)
     axes[-1].set_xticks(range(len(tokens)), list(tokens))
     axes[-1].set_xlabel("next token, from likely to unlikely (× cannot come)")
     return figure
