@@ -81,6 +81,7 @@ def main() -> None:
                     "steps": steps,
                     "read": batch * LENGTH * steps,
                     "parameters": count_parameters(model),
+                    "seconds": history.seconds,  # on the clock
                     "training": sum(history.loss[-50:]) / 50 / math.log(2),
                     "held_out": bits_per_character(model, held_out, 64),
                 }

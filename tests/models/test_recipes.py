@@ -8,17 +8,7 @@ import torch
 
 from tformer_lib.data.windows import RandomWindows
 from tformer_lib.models.language import language_loss
-from tformer_lib.models.recipes import (
-    BASELINE,
-    BATCH,
-    CONTEXT,
-    LADDER,
-    MODERN,
-    RECIPES,
-    SIDE,
-    baseline_gpt,
-    modern_gpt,
-)
+from tformer_lib.models.recipes import BASELINE, BATCH, CONTEXT, LADDER, MODERN, SIDE
 from tformer_lib.training import count_parameters, fit, seed_everything
 
 ALL = pytest.mark.parametrize("recipe", [*LADDER, *SIDE], ids=lambda recipe: recipe.name)
@@ -35,7 +25,7 @@ def test_each_builds_and_takes_a_step(recipe):
 
 @ALL
 def test_all_are_as_large_but_for_shared_heads(recipe):
-    size, reference = count_parameters(recipe.build(65)), count_parameters(baseline_gpt(65))
+    size, reference = count_parameters(recipe.build(65)), count_parameters(BASELINE.build(65))
     if recipe.config.n_kv_heads is None:
         assert size == pytest.approx(reference, rel=0.02)
     else:
@@ -44,7 +34,7 @@ def test_all_are_as_large_but_for_shared_heads(recipe):
 
 def test_the_baseline_has_nanogpts_size():
     blocks = 4 * (12 * 128**2 + 2 * 128)
-    assert count_parameters(baseline_gpt(65)) == (65 + CONTEXT) * 128 + blocks + 128
+    assert count_parameters(BASELINE.build(65)) == (65 + CONTEXT) * 128 + blocks + 128
     assert BATCH == 12
 
 
@@ -60,10 +50,10 @@ def test_rungs_differ_in_one_thing():
 
 def test_first_weights():
     seed_everything(0)
-    first = baseline_gpt(65)
+    first = BASELINE.build(65)
     assert first.embed.weight.std().item() == pytest.approx(0.02, rel=0.05)
     assert first.max_len == CONTEXT
-    model = modern_gpt(65)
+    model = MODERN.build(65)
     assert model.max_len is None
     assert not model.transformer.blocks[2].mlp.W_out.weight.any()
 
@@ -72,5 +62,4 @@ def test_short_runs_warm_up_for_a_tenth():
     assert BASELINE.options(2000)["warmup"] == 100
     assert BASELINE.options(150)["warmup"] == 15
     assert BASELINE.options(150)["steps"] == 150
-    assert RECIPES["baseline"]["steps"] == 2000
-    assert RECIPES["modern"] == dict(MODERN.fit)
+    assert (BASELINE.fit["steps"], MODERN.fit["steps"]) == (2000, 250)

@@ -42,7 +42,7 @@ class Page:
     @property
     def is_chapter(self) -> bool:
         """Chapters 01 and up keep the whole template; the page on notation has another shape."""
-        number = self.path.stem.split("_")[0].rstrip("abc")  # 08b is one too
+        number = self.path.stem[:2]  # 08b_modern_decoder is one too
         return number.isdigit() and int(number) >= 1
 
     @cached_property

@@ -48,8 +48,8 @@ def quiet_initialisation(model: GPT) -> None:
     The other weights stay as they are.
 
     At the first step the logits are those of the embeddings alone, and the first gradients reach only the
-    projections and the embeddings (Zhang et al. 2019, Fixup; Bachlechner et al. 2021, ReZero, begin likewise
-    with silent branches).
+    projections, the final norm and the embeddings (Zhang et al. 2019, Fixup; Bachlechner et al. 2021,
+    ReZero, begin likewise with silent branches).
 
     Args:
         model: changed in place.

@@ -85,7 +85,6 @@ def _ladder() -> tuple[Recipe, ...]:
 
 LADDER = _ladder()
 BASELINE, MODERN = LADDER[0], LADDER[-1]
-RECIPES = {recipe.name: dict(recipe.fit) for recipe in (BASELINE, MODERN)}
 
 
 def _side() -> tuple[Recipe, ...]:
@@ -103,13 +102,3 @@ def _side() -> tuple[Recipe, ...]:
 
 
 SIDE = _side()
-
-
-def baseline_gpt(vocab: int, context: int = CONTEXT) -> GPT:
-    """nanoGPT's small model: LayerNorm, GELU, learned positions, GPT-2's first weights (Karpathy 2022)."""
-    return BASELINE.build(vocab, context)
-
-
-def modern_gpt(vocab: int, context: int = CONTEXT) -> GPT:
-    """As large, with rotary positions, RMSNorm, QK-norm and SwiGLU; its blocks begin as the identity."""
-    return MODERN.build(vocab, context)
