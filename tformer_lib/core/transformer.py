@@ -40,6 +40,7 @@ class TransformerConfig:
     activation: Activation = "gelu"
     qk_norm: bool = False  # whether self-attention normalises queries and keys
     dropout: float = 0.0  # on attention weights, in the MLP, and on what a sublayer adds
+    mlp_dropout: float | None = None  # in the MLP, if not the same
     bias: bool = True  # whether linears and LayerNorms add biases
     cross_attention: bool = False  # whether blocks also attend to a context
 
@@ -56,8 +57,10 @@ class TransformerConfig:
             raise ValueError(
                 f"n_kv_heads must divide n_heads, got n_heads={self.n_heads} and n_kv_heads={self.n_kv_heads}"
             )
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout must lie in [0, 1), got {self.dropout}")
+        for field in ("dropout", "mlp_dropout"):
+            value = getattr(self, field)
+            if value is not None and not 0 <= value < 1:
+                raise ValueError(f"{field} must lie in [0, 1), got {value}")
         choices = {"norm": Norm, "norm_placement": NormPlacement, "activation": Activation}
         for field, allowed in choices.items():
             if getattr(self, field) not in get_args(allowed):
@@ -169,7 +172,7 @@ class Block(nn.Module):
             config.d_hidden,
             activation=config.activation,
             bias=config.bias,
-            dropout=config.dropout,
+            dropout=config.dropout if config.mlp_dropout is None else config.mlp_dropout,
         )
         self.dropout = nn.Dropout(config.dropout)
 

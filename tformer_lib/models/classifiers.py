@@ -1,0 +1,68 @@
+"""What is put on a pre-trained encoder to fine-tune it: one answer a sequence, or one a token."""
+
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from tformer_lib.models.bert import BERT, IGNORED
+
+
+class SequenceClassifier(nn.Module):
+    """logits = W dropout(pooled) + b: (B, N) -> (B, classes), read at [CLS] (Devlin et al. 2019, figure 4b).
+
+    Args:
+        bert: the encoder, with a pooler; it is trained along.
+        classes: the number of answers.
+    """
+
+    def __init__(self, bert: BERT, classes: int):
+        super().__init__()
+        self.bert = bert
+        self.dropout = nn.Dropout(bert.config.dropout)
+        self.W = nn.Linear(bert.config.d_model, classes)
+        nn.init.xavier_uniform_(self.W.weight)
+        nn.init.zeros_(self.W.bias)
+
+    def forward(
+        self,
+        tokens: Int[Tensor, "B N"],
+        segments: Int[Tensor, "B N"] | None = None,
+        mask: Tensor | None = None,
+    ) -> Float[Tensor, "B classes"]:
+        return self.W(self.dropout(self.bert.pooled(self.bert(tokens, segments, mask))))
+
+
+class TokenClassifier(nn.Module):
+    """logits_n = W dropout(h_n) + b: (B, N) -> (B, N, labels), an answer a token (figure 4d).
+
+    Args:
+        bert: the encoder; it is trained along.
+        labels: the number of answers.
+    """
+
+    def __init__(self, bert: BERT, labels: int):
+        super().__init__()
+        self.bert = bert
+        self.dropout = nn.Dropout(bert.config.dropout)
+        self.W = nn.Linear(bert.config.d_model, labels)
+        nn.init.xavier_uniform_(self.W.weight)
+        nn.init.zeros_(self.W.bias)
+
+    def forward(
+        self,
+        tokens: Int[Tensor, "B N"],
+        segments: Int[Tensor, "B N"] | None = None,
+        mask: Tensor | None = None,
+    ) -> Float[Tensor, "B N labels"]:
+        return self.W(self.dropout(self.bert(tokens, segments, mask)))
+
+
+def classifier_loss(
+    model: SequenceClassifier | TokenClassifier, batch: tuple[Tensor, Tensor, Tensor]
+) -> Float[Tensor, ""]:
+    """-mean log p(label), in nats, over sequences or over the tokens whose label is not `IGNORED`.
+
+    A batch is (tokens (B, N), mask, labels (B,) or (B, N)).
+    """
+    tokens, mask, labels = batch
+    return F.cross_entropy(model(tokens, None, mask).flatten(0, -2), labels.flatten(), ignore_index=IGNORED)
