@@ -13,6 +13,7 @@ from torch import nn
 
 from tformer_lib.core.positions import LearnedPositions
 from tformer_lib.core.transformer import Transformer, TransformerConfig
+from tformer_lib.models.bert import BERT, bert_config
 
 Family = Literal["seq2seq", "bert", "gpt", "vit", "igpt"]
 COMPONENTS = ("embeddings", "positions", "attention", "MLP", "norms", "head")
@@ -36,6 +37,8 @@ class Published:
     def build(self) -> nn.Module:
         """The model on the meta device: no memory, no initial values."""
         with torch.device("meta"):
+            if self.family == "bert":
+                return BERT(self.config, self.vocab, max_len=self.length)
             return PublishedModel(self)
 
     def parameters(self) -> int:
@@ -58,7 +61,7 @@ class Published:
 
 
 class PublishedModel(nn.Module):
-    """The parameters of one published architecture: embeddings, stacks and head.
+    """The parameters of one published architecture other than BERT: embeddings, stacks and head.
 
     It is made to be counted; the models that run are in `tformer_lib.models`.
     """
@@ -71,16 +74,11 @@ class PublishedModel(nn.Module):
             self.class_token = nn.Parameter(torch.empty(d))
         else:
             self.embed = nn.Embedding(spec.vocab, d)
-        if spec.family == "bert":
-            self.segments = nn.Embedding(2, d)
-            self.embed_norm = nn.LayerNorm(d)
         if spec.family != "seq2seq":  # whose sinusoids are no parameters
             self.positions = LearnedPositions(spec.length, d)
         self.transformer = Transformer(spec.config)
         if spec.family == "seq2seq":
             self.decoder = Transformer(replace(spec.config, cross_attention=True))
-        if spec.family == "bert":
-            self.pooler = nn.Linear(d, d)
         if spec.classes:
             self.head = nn.Linear(d, spec.classes, bias=spec.family == "vit")
 
@@ -175,11 +173,10 @@ def _gpt2(name: str, blocks: int, width: int, millions: int, corrected: str) -> 
 
 
 def _bert(name: str, blocks: int, width: int, heads: int, millions: int) -> Published:
-    config = TransformerConfig(width, heads, blocks, norm_placement="post", norm_eps=1e-12)
     return Published(
         name,
         "bert",
-        config,
+        bert_config(width, heads, blocks),
         vocab=30522,
         length=512,
         published=millions * 1e6,

@@ -82,7 +82,8 @@ def main():
     with open(log, "w") as out:
         code = subprocess.call(
             [python, "-m", "pip", "install", "--disable-pip-version-check", "--progress-bar", "off"]
-            + ["-r", "requirements.txt"],
+            # seqeval has no wheel, and the old way of building it fails in an environment that has wheel
+            + ["--use-pep517", "-r", "requirements.txt"],
             stdout=out,
             stderr=subprocess.STDOUT,
         )
