@@ -19,7 +19,7 @@ FLOORS = [  # from the ground up; a module stands on the floor of the longest pr
     {"models"},
     {"training", "generation", "published"},
 ]
-BESIDE = {"data", "plots", "hooks", "show", "checks", "exercises", "recorded", "pretrained"}
+BESIDE = {"data", "plots", "hooks", "heads", "show", "checks", "exercises", "recorded", "pretrained"}
 
 
 def has_prefix(module, prefix):

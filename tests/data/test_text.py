@@ -15,6 +15,7 @@ from tformer_lib.data.text import (
     strip_markdown,
     wikipedia,
     wikipedia_articles,
+    wikipedia_sentences,
 )
 
 
@@ -102,7 +103,31 @@ def test_the_parts_are_made_of_their_documents():
     assert wikipedia("validation") == [articles[title] for title in validation]
 
 
-@pytest.mark.parametrize("read", [shakespeare, wikipedia])
+def test_the_sentences_are_those_of_the_articles():
+    train, validation = wikipedia_sentences("train"), wikipedia_sentences("validation")
+    assert [sum(map(len, part)) for part in (train, validation)] == [14_863, 3_096]
+    for sentences, article in zip(validation, wikipedia("validation"), strict=True):
+        assert "".join("".join(sentences).split()) == "".join(article.split())
+    words = [len(sentence.split()) for part in (train, validation) for text in part for sentence in text]
+    assert min(words) == 4
+    assert max(words) < 150
+    assert sum(words) / len(words) == pytest.approx(22.1, abs=0.2)
+    assert min(len(text) for part in (train, validation) for text in part) >= 8
+
+
+def test_no_sentence_is_in_both_parts():
+    train, validation = (
+        {sentence for text in wikipedia_sentences(split) for sentence in text}
+        for split in ("train", "validation")
+    )
+    assert not train & validation
+    every = [texts.article_sentences(article) for article in wikipedia("train")]
+    left_out = [s for article in every for s in article if s in validation]
+    assert len(left_out) == 3  # Angola's oil, its peace and its literacy stand in two of its articles
+    assert sum(map(len, every)) - sum(map(len, wikipedia_sentences("train"))) == 3
+
+
+@pytest.mark.parametrize("read", [shakespeare, wikipedia, wikipedia_sentences])
 def test_there_are_two_parts(read):
     with pytest.raises(ValueError, match='"train" or "validation", got \'test\''):
         read("test")

@@ -6,9 +6,10 @@ import torch
 from torch import Tensor
 
 from tformer_lib.generation.prompts import parse_prompts, parse_stops
-from tformer_lib.generation.reading import Reader, evaluation
+from tformer_lib.generation.reading import Reader
 from tformer_lib.generation.sampling import check_sampling, choose
 from tformer_lib.models.gpt import GPT
+from tformer_lib.models.modes import evaluation
 
 
 @torch.no_grad()

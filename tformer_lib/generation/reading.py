@@ -1,11 +1,8 @@
 """Reading for the sake of writing: a model's logits after a text that grows, with and without a cache."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from tformer_lib.core.cache import KVCache
 from tformer_lib.models.gpt import GPT
@@ -58,15 +55,3 @@ def window_start(n: int, context: int | None) -> int:
         return 0
     half = -(-context // 2)
     return half * -(-(n - context) // half)
-
-
-@contextmanager
-def evaluation(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode inside the `with`; afterwards every module is back in the mode it was in."""
-    training = [module for module in model.modules() if module.training]
-    model.eval()
-    try:
-        yield
-    finally:
-        for module in training:
-            module.training = True

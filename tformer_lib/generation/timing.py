@@ -5,8 +5,9 @@ import time
 
 import torch
 
-from tformer_lib.generation.reading import Reader, evaluation
+from tformer_lib.generation.reading import Reader
 from tformer_lib.models.gpt import GPT
+from tformer_lib.models.modes import evaluation
 
 
 @torch.no_grad()

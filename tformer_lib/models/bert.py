@@ -187,7 +187,7 @@ class PretrainingBERT(nn.Module):
 
 
 def pretraining_loss(
-    model: PretrainingBERT, batch: tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
+    model: PretrainingBERT, batch: tuple[Tensor, Tensor, Tensor | None, Tensor, Tensor]
 ) -> Float[Tensor, ""]:
     """-mean log p(token) over the chosen places - mean log p(follows or not) over the pairs, in nats.
 

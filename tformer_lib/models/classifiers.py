@@ -58,7 +58,7 @@ class TokenClassifier(nn.Module):
 
 
 def classifier_loss(
-    model: SequenceClassifier | TokenClassifier, batch: tuple[Tensor, Tensor, Tensor]
+    model: SequenceClassifier | TokenClassifier, batch: tuple[Tensor, Tensor | None, Tensor]
 ) -> Float[Tensor, ""]:
     """-mean log p(label), in nats, over sequences or over the tokens whose label is not `IGNORED`.
 

@@ -2,7 +2,15 @@
 
 from tformer_lib.pretrained.folder import load
 from tformer_lib.pretrained.gguf import load_gguf
+from tformer_lib.pretrained.minilm import load_minilm, sentence_embeddings
 from tformer_lib.pretrained.smollm2 import load_smollm2
 from tformer_lib.pretrained.vocabulary import gguf_tokenizer
 
-__all__ = ["gguf_tokenizer", "load", "load_gguf", "load_smollm2"]
+__all__ = [
+    "gguf_tokenizer",
+    "load",
+    "load_gguf",
+    "load_minilm",
+    "load_smollm2",
+    "sentence_embeddings",
+]

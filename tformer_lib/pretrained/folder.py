@@ -1,4 +1,4 @@
-"""A checkpoint in a folder, as `transformers` saves it, becomes a `GPT`."""
+"""A checkpoint in a folder, as `transformers` saves it, becomes a `GPT` or a `BERT`."""
 
 import os
 from collections.abc import Callable
@@ -7,12 +7,14 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from tformer_lib.models.bert import BERT, PretrainingBERT
 from tformer_lib.models.gpt import GPT
-from tformer_lib.pretrained import gpt2, llama
+from tformer_lib.pretrained import bert, gpt2, llama
 from tformer_lib.pretrained.checkpoint import fill, read_tensors
 from tformer_lib.pretrained.settings import Settings
 
-FAMILIES = {"gpt2": gpt2, "llama": llama, "mistral": llama}  # by the model_type that config.json states
+# by the model_type that config.json states
+FAMILIES = {"bert": bert, "gpt2": gpt2, "llama": llama, "mistral": llama}
 
 
 def load(
@@ -20,12 +22,14 @@ def load(
     *,
     dtype: torch.dtype = torch.float32,
     attend: Callable[[], nn.Module] | None = None,
-) -> GPT:
+) -> GPT | BERT | PretrainingBERT:
     """The model of a folder with a `config.json` and `model.safetensors`, or its shards with their index.
 
     Every tensor of the file is used, every parameter is filled, and every shape compared; nothing is
     unpickled, downloaded, or initialised in order to be overwritten. The model has no dropout, and is in
-    evaluation mode. Families are GPT-2 (`model_type` gpt2) and Llama (llama, and mistral without a window).
+    evaluation mode. Families are GPT-2 (`model_type` gpt2) and Llama (llama, and mistral without a window),
+    which become a `GPT`, and BERT (bert): a `PretrainingBERT` where the file has the head for masked tokens,
+    and a `BERT` where it has the encoder alone.
 
     Args:
         folder: where the checkpoint lies.
@@ -34,7 +38,7 @@ def load(
 
     Raises:
         FileNotFoundError: if a file is missing.
-        ValueError: if a file is damaged, the model is of another family or of a kind that `GPT` does not
+        ValueError: if a file is damaged, the model is of another family or of a kind that these do not
             cover, or tensors are missing, left over or misshapen; the message names all of them.
     """
     folder = Path(folder)
@@ -46,22 +50,21 @@ def load(
     if "quantization_config" in settings.values:
         raise ValueError(f"{settings.where}: quantised checkpoints are not supported")
     family = FAMILIES[kind]
+    tensors = read_tensors(folder)
     try:
         with torch.device("meta"):
-            model = family.build(settings, attend)
+            model = family.build(settings, attend, tensors)
     except ValueError as error:
         if str(error).startswith(settings.where):
             raise
         raise ValueError(f"{settings.where}: {error}") from error
-    tensors = read_tensors(folder)
-    prefix = family.prefix(tensors)
     fill(
         model,
         tensors,
-        family.sources(model, prefix),
+        family.sources(model, tensors),
         where=str(folder),
         dtype=dtype,
-        copies=family.copies(prefix) if model.head is None else None,
+        copies=family.copies(model, tensors),
         ignored=family.IGNORED,
     )
     return model.eval()

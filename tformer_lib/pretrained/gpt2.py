@@ -25,8 +25,10 @@ IGNORED = (
 )
 
 
-def build(settings: Settings, attend: Callable[[], nn.Module] | None = None) -> GPT:
-    """The model that the settings describe, without dropout.
+def build(
+    settings: Settings, attend: Callable[[], nn.Module] | None = None, names: Iterable[str] = ()
+) -> GPT:
+    """The model that the settings describe, without dropout; the names of the tensors change nothing.
 
     Raises:
         ValueError: if a setting is missing, makes no sense, or asks for what `GPT` does not do.
@@ -53,9 +55,9 @@ def build(settings: Settings, attend: Callable[[], nn.Module] | None = None) -> 
     )
 
 
-def copies(prefix: str) -> dict[str, str]:
+def copies(model: GPT, names: Iterable[str]) -> dict[str, str]:
     """What a file may hold twice: a tied head."""
-    return {"lm_head.weight": f"{prefix}wte.weight"}
+    return {"lm_head.weight": f"{prefix(names)}wte.weight"} if model.head is None else {}
 
 
 def prefix(names: Iterable[str]) -> str:
@@ -73,20 +75,21 @@ def three(tensor: Tensor) -> tuple[Tensor, ...]:
     return transposed(tensor)[0].chunk(3)
 
 
-def sources(model: GPT, prefix: str) -> list[Source]:
+def sources(model: GPT, names: Iterable[str]) -> list[Source]:
     """What the file must hold for this model."""
+    start = prefix(names)
     d, f = model.config.d_model, model.config.d_hidden or 4 * model.config.d_model
     vocab, length = model.embed.num_embeddings, model.max_len or 0
     found = [
-        Source(f"{prefix}wte.weight", (vocab, d), ("embed.weight",)),
-        Source(f"{prefix}wpe.weight", (length, d), ("positions.table",)),
-        Source(f"{prefix}ln_f.weight", (d,), ("transformer.final_norm.weight",)),
-        Source(f"{prefix}ln_f.bias", (d,), ("transformer.final_norm.bias",)),
+        Source(f"{start}wte.weight", (vocab, d), ("embed.weight",)),
+        Source(f"{start}wpe.weight", (length, d), ("positions.table",)),
+        Source(f"{start}ln_f.weight", (d,), ("transformer.final_norm.weight",)),
+        Source(f"{start}ln_f.bias", (d,), ("transformer.final_norm.bias",)),
     ]
     if model.head is not None:
         found.append(Source("lm_head.weight", (vocab, d), ("head.weight",)))
     for i in range(model.config.n_blocks):
-        theirs, ours = f"{prefix}h.{i}", f"transformer.blocks.{i}"
+        theirs, ours = f"{start}h.{i}", f"transformer.blocks.{i}"
         for norm, name in (("ln_1", "norm_1"), ("ln_2", "norm_3")):
             for kind in ("weight", "bias"):
                 found.append(Source(f"{theirs}.{norm}.{kind}", (d,), (f"{ours}.{name}.{kind}",)))

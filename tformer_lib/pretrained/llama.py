@@ -18,8 +18,10 @@ from tformer_lib.pretrained.settings import Settings
 IGNORED = r"(model\.)?layers\.\d+\.self_attn\.rotary_emb\.inv_freq"  # the frequencies, which we compute
 
 
-def build(settings: Settings, attend: Callable[[], nn.Module] | None = None) -> GPT:
-    """The model that the settings describe, without dropout.
+def build(
+    settings: Settings, attend: Callable[[], nn.Module] | None = None, names: Iterable[str] = ()
+) -> GPT:
+    """The model that the settings describe, without dropout; the names of the tensors change nothing.
 
     It reads sequences of any length: `max_position_embeddings`, beyond which the weights were not trained,
     changes no number.
@@ -68,9 +70,9 @@ def prefix(names: Iterable[str]) -> str:
     return "model." if any(name.startswith("model.") for name in names) else ""
 
 
-def copies(prefix: str) -> dict[str, str]:
+def copies(model: GPT, names: Iterable[str]) -> dict[str, str]:
     """What a file may hold twice: a tied head."""
-    return {"lm_head.weight": f"{prefix}embed_tokens.weight"}
+    return {"lm_head.weight": f"{prefix(names)}embed_tokens.weight"} if model.head is None else {}
 
 
 def neighbours(tensor: Tensor, n_heads: int) -> tuple[Tensor]:
@@ -86,20 +88,21 @@ def neighbours(tensor: Tensor, n_heads: int) -> tuple[Tensor]:
     return (halves.transpose(1, 2).reshape(tensor.shape),)
 
 
-def sources(model: GPT, prefix: str) -> list[Source]:
+def sources(model: GPT, names: Iterable[str]) -> list[Source]:
     """What the file must hold for this model."""
+    start = prefix(names)
     config = model.config
     d, f = config.d_model, config.d_hidden or 4 * config.d_model
     heads, kv_heads = config.n_heads, config.n_kv_heads or config.n_heads
     kv, vocab = kv_heads * (d // heads), model.embed.num_embeddings
     found = [
-        Source(f"{prefix}embed_tokens.weight", (vocab, d), ("embed.weight",)),
-        Source(f"{prefix}norm.weight", (d,), ("transformer.final_norm.weight",)),
+        Source(f"{start}embed_tokens.weight", (vocab, d), ("embed.weight",)),
+        Source(f"{start}norm.weight", (d,), ("transformer.final_norm.weight",)),
     ]
     if model.head is not None:
         found.append(Source("lm_head.weight", (vocab, d), ("head.weight",)))
     for i in range(config.n_blocks):
-        theirs, ours = f"{prefix}layers.{i}", f"transformer.blocks.{i}"
+        theirs, ours = f"{start}layers.{i}", f"transformer.blocks.{i}"
         for norm, name in (("input_layernorm", "norm_1"), ("post_attention_layernorm", "norm_3")):
             found.append(Source(f"{theirs}.{norm}.weight", (d,), (f"{ours}.{name}.weight",)))
         for name, target, rows, columns, convert in (

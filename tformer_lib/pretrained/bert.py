@@ -1,0 +1,138 @@
+"""Checkpoints of BERT's family, as `transformers` saves them (Devlin et al. 2019).
+
+What a file holds decides what becomes of it: an encoder alone, with or without its pooler, is a `BERT`;
+with the head for masked tokens it is a `PretrainingBERT`. The matrices stand there as here, (out, in).
+"""
+
+from collections.abc import Callable, Iterable
+
+from torch import nn
+
+from tformer_lib.models.bert import BERT, PretrainingBERT, bert_config
+from tformer_lib.pretrained.checkpoint import Source
+from tformer_lib.pretrained.settings import Settings
+
+ACTIVATIONS = {
+    "gelu": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "relu": "relu",
+}
+MASKED, NEXT = "cls.predictions.", "cls.seq_relationship."  # how the names of the heads' tensors begin
+IGNORED = r"(bert\.)?embeddings\.position_ids"  # 0, 1, 2, ...
+
+
+def build(
+    settings: Settings, attend: Callable[[], nn.Module] | None = None, names: Iterable[str] = ()
+) -> BERT | PretrainingBERT:
+    """The model that the settings describe, without dropout, with the parts that the names belong to.
+
+    A head that the settings' `architectures` name is a part too, so that a file without it is found
+    wanting.
+
+    Raises:
+        ValueError: if a setting is missing, makes no sense, or asks for what `BERT` does not do.
+    """
+    settings.one_of("position_embedding_type", "absolute")
+    settings.one_of("is_decoder", False)
+    settings.one_of("add_cross_attention", False)
+    activation = ACTIVATIONS[settings.one_of("hidden_act", *ACTIVATIONS)]
+    names, stated = list(names), settings.get("architectures", [])
+    if not isinstance(stated, list):
+        raise ValueError(f"{settings.where}: architectures must be a list of names, got {stated!r}")
+    follows = "BertForPreTraining" in stated or _any(names, NEXT)
+    masked = "BertForPreTraining" in stated or "BertForMaskedLM" in stated or _any(names, MASKED)
+    if masked:
+        settings.one_of("tie_word_embeddings", True)
+    config = bert_config(
+        settings.whole("hidden_size"),
+        settings.whole("num_attention_heads"),
+        settings.whole("num_hidden_layers"),
+        d_hidden=settings.whole("intermediate_size"),
+        dropout=0.0,
+        activation=activation,  # type: ignore[arg-type]
+        norm_eps=settings.number("layer_norm_eps", 1e-12),
+    )
+    bert = BERT(
+        config,
+        settings.whole("vocab_size"),
+        max_len=settings.whole("max_position_embeddings"),
+        segments=settings.whole("type_vocab_size", 2),
+        pooler=follows or _any(names, f"{prefix(names)}pooler."),
+        attend=attend,
+    )
+    return PretrainingBERT(bert, next_sentence=follows) if masked else bert
+
+
+def _any(names: Iterable[str], start: str) -> bool:
+    return any(name.startswith(start) for name in names)
+
+
+def prefix(names: Iterable[str]) -> str:
+    """What the encoder's names begin with: "bert." where it was saved with a head."""
+    return "bert." if _any(names, "bert.") else ""
+
+
+def copies(model: BERT | PretrainingBERT, names: Iterable[str]) -> dict[str, str]:
+    """What a file may hold twice: the head's matrix, which is the embedding, and its bias."""
+    if isinstance(model, BERT):
+        return {}
+    return {
+        f"{MASKED}decoder.weight": f"{prefix(names)}embeddings.word_embeddings.weight",
+        f"{MASKED}decoder.bias": f"{MASKED}bias",
+    }
+
+
+def sources(model: BERT | PretrainingBERT, names: Iterable[str]) -> list[Source]:
+    """What the file must hold for this model.
+
+    The norms' parameters are called weight and bias, and gamma and beta in the earliest files.
+    """
+    names = list(names)
+    old = any(name.endswith("LayerNorm.gamma") for name in names)
+    called = {"weight": "gamma", "bias": "beta"} if old else {"weight": "weight", "bias": "bias"}
+    bert, inside = (model, "") if isinstance(model, BERT) else (model.bert, "bert.")
+    theirs = prefix(names)
+    d, f = bert.config.d_model, bert.config.d_hidden or 4 * bert.config.d_model
+    vocab = bert.embed.num_embeddings
+
+    def linear(name: str, target: str, rows: int, columns: int) -> list[Source]:
+        return [
+            Source(f"{name}.weight", (rows, columns), (f"{target}.weight",)),
+            Source(f"{name}.bias", (rows,), (f"{target}.bias",)),
+        ]
+
+    def norm(name: str, target: str) -> list[Source]:
+        return [Source(f"{name}.{called[kind]}", (d,), (f"{target}.{kind}",)) for kind in called]
+
+    found = [
+        Source(f"{theirs}embeddings.{name}.weight", (rows, d), (f"{inside}{target}",))
+        for name, target, rows in (
+            ("word_embeddings", "embed.weight", vocab),
+            ("position_embeddings", "positions.table", bert.max_len),
+            ("token_type_embeddings", "segments.weight", bert.segments.num_embeddings),
+        )
+    ]
+    found += norm(f"{theirs}embeddings.LayerNorm", f"{inside}embed_norm")
+    for i in range(bert.config.n_blocks):
+        layer, block = f"{theirs}encoder.layer.{i}", f"{inside}transformer.blocks.{i}"
+        for name, target, rows, columns in (
+            ("attention.self.query", "self_attention.W_q", d, d),
+            ("attention.self.key", "self_attention.W_k", d, d),
+            ("attention.self.value", "self_attention.W_v", d, d),
+            ("attention.output.dense", "self_attention.W_o", d, d),
+            ("intermediate.dense", "mlp.W_in", f, d),
+            ("output.dense", "mlp.W_out", d, f),
+        ):
+            found += linear(f"{layer}.{name}", f"{block}.{target}", rows, columns)
+        found += norm(f"{layer}.attention.output.LayerNorm", f"{block}.norm_1")
+        found += norm(f"{layer}.output.LayerNorm", f"{block}.norm_3")
+    if bert.pooler is not None:
+        found += linear(f"{theirs}pooler.dense", f"{inside}pooler", d, d)
+    if isinstance(model, PretrainingBERT):
+        found.append(Source(f"{MASKED}bias", (vocab,), ("masked_language.bias",)))
+        found += linear(f"{MASKED}transform.dense", "masked_language.W", d, d)
+        found += norm(f"{MASKED}transform.LayerNorm", "masked_language.norm")
+        if model.next_sentence is not None:
+            found += linear(NEXT.rstrip("."), "next_sentence.W", 2, d)
+    return found

@@ -1,0 +1,196 @@
+"""Fine-tuning: a new head on a copy of an encoder, all of it trained on few labels; and the scores."""
+
+import copy
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor, nn
+
+from tformer_lib.models.bert import BERT
+from tformer_lib.models.classifiers import classifier_loss
+from tformer_lib.training.loop import fit
+
+Model = TypeVar("Model", bound=nn.Module)
+
+
+def fine_tune(
+    bert: BERT,
+    head: Callable[[BERT], Model],
+    batches: Iterable[Any],
+    *,
+    lr: float = 1e-3,
+    steps: int | None = None,
+    weight_decay: float = 0.01,
+    warmup: float = 0.1,
+    dropout: float | None = None,
+    seed: int = 0,
+    progress: bool | None = None,
+) -> Model:
+    """A copy of the encoder with a new head on it, all of it trained; the encoder given stays as it was.
+
+    AdamW, the learning rate climbing over the first tenth of the steps and falling to 0: Devlin et al. 2019,
+    section A.3, with a cosine for their straight line.
+
+    Args:
+        bert: the pre-trained encoder; `first_weights(bert)` in its place trains from scratch.
+        head: puts a head on an encoder: `lambda bert: SequenceClassifier(bert, classes=10)`.
+        batches: of (tokens, mask, labels), such as `LabelledBatches`.
+        lr: the peak learning rate.
+        steps: how many batches; one pass over them if None.
+        weight_decay: of AdamW.
+        warmup: the share of the steps over which the learning rate climbs.
+        dropout: of the copy and its head, wherever BERT has it; if None, what the encoder had before. Short
+            pre-training does better without, and fine-tuning on few labels with.
+        seed: of the head's first weights and of dropout. The state of PyTorch's own generator is put back.
+        progress: as for `fit`.
+
+    Returns:
+        The model, in evaluation mode.
+
+    Raises:
+        ValueError: as `fit`.
+    """
+    if steps is None:
+        if not isinstance(batches, Sized):
+            raise ValueError("these batches have no length: say how many steps=... to train")
+        steps = len(batches)
+    with _seeded(bert, seed):
+        model = head(copy.deepcopy(bert) if dropout is None else with_dropout(bert, dropout))
+        model.to(bert.embed.weight.device)
+        fit(
+            model,
+            classifier_loss,
+            batches,
+            steps=steps,
+            lr=lr,
+            weight_decay=weight_decay,
+            warmup=round(warmup * steps),
+            progress=progress,
+        )
+    return model
+
+
+def with_dropout(bert: BERT, share: float) -> BERT:
+    """A copy that drops `share` on the embeddings, on attention weights and on what a sublayer adds."""
+    bert = copy.deepcopy(bert)
+    bert.config = dataclasses.replace(bert.config, dropout=share, mlp_dropout=0.0)
+    for name, module in bert.named_modules():
+        if isinstance(module, nn.Dropout) and not name.endswith("mlp.dropout"):
+            module.p = share
+    return bert
+
+
+def first_weights(bert: BERT, *, seed: int = 0) -> BERT:
+    """A BERT of the same sizes before any training: what "from scratch" starts from."""
+    with _seeded(bert, seed):
+        fresh = BERT(
+            bert.config,
+            bert.embed.num_embeddings,
+            max_len=bert.max_len,
+            segments=bert.segments.num_embeddings,
+            pooler=bert.pooler is not None,
+        )
+    return fresh.to(bert.embed.weight.device)
+
+
+@contextmanager
+def _seeded(bert: BERT, seed: int) -> Iterator[None]:
+    """Within it PyTorch's generators start from `seed`; afterwards they are as before."""
+    device = bert.embed.weight.device
+    with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        yield
+
+
+@torch.no_grad()
+def predict(
+    model: nn.Module, tokens: Int[Tensor, "B N"], mask: Bool[Tensor, "B 1 1 N"], *, batch: int = 250
+) -> Int[Tensor, "..."]:
+    """arg max of the model's logits, (B,) for a sequence classifier and (B, N) for a token classifier.
+
+    The model is in evaluation mode meanwhile.
+    """
+    was, _ = model.training, model.eval()
+    parts = zip(tokens.split(batch), mask.split(batch), strict=True)
+    answers = torch.cat([model(some, None, its).argmax(-1) for some, its in parts])
+    model.train(was)
+    return answers
+
+
+def accuracy(predicted: Int[Tensor, " B"], labels: Int[Tensor, " B"]) -> float:
+    """The share of right answers."""
+    return float((predicted == labels).double().mean())
+
+
+def word_tags(
+    predicted: Int[Tensor, "B N"], first: Int[Tensor, "B N"], names: Sequence[str], lengths: Sequence[int]
+) -> list[list[str]]:
+    """A tag a word: that at its first piece, and "O" for a word that was cut off.
+
+    Args:
+        predicted: the number of a tag at each place, from `predict`.
+        first: the number of the word that begins at each place, or -1, from `encode_sentences`.
+        names: of the tags.
+        lengths: the number of words in each sentence.
+    """
+    tags = [["O"] * n for n in lengths]
+    for row, place in (first >= 0).nonzero().tolist():
+        tags[row][int(first[row, place])] = names[int(predicted[row, place])]
+    return tags
+
+
+def entity_f1(true: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> float:
+    """2 P R / (P + R) over entities: P of those predicted are true, R of the true ones are predicted.
+
+    An entity is "B-x" and the "I-x" that follow; it counts where its type and both its ends are right, all
+    types counted together (micro-average). An "I-x" that continues nothing makes no entity (seqeval's
+    "strict" mode with the scheme IOB2). Without any entity on a side the score is 0.
+
+    Raises:
+        ImportError: if seqeval is not installed.
+        ValueError: if there are not as many predicted tags as true ones.
+    """
+    return float(_seqeval("f1_score")(*_lists(true, predicted), average="micro", **_strict()))
+
+
+def entity_f1_by_type(
+    true: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
+) -> dict[str, dict[str, float]]:
+    """For each type that occurs on either side: precision, recall, f1, and support, its true entities.
+
+    Raises:
+        ImportError: if seqeval is not installed.
+        ValueError: if there are not as many predicted tags as true ones.
+    """
+    lists = _lists(true, predicted)
+    report = _seqeval("classification_report")(*lists, output_dict=True, **_strict())
+    names = {"precision": "precision", "recall": "recall", "f1": "f1-score", "support": "support"}
+    return {
+        kind: {ours: float(scores[theirs]) for ours, theirs in names.items()}
+        for kind, scores in report.items()
+        if not kind.endswith(" avg")
+    }
+
+
+def _seqeval(name: str) -> Callable[..., Any]:
+    try:
+        from seqeval import metrics  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise ImportError("scores of entities need seqeval: pip install seqeval") from error
+    return getattr(metrics, name)
+
+
+def _strict() -> dict[str, Any]:
+    from seqeval.scheme import IOB2  # type: ignore[import-untyped]
+
+    return {"mode": "strict", "scheme": IOB2, "zero_division": 0}
+
+
+def _lists(true: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> tuple[Any, Any]:
+    if [len(tags) for tags in true] != [len(tags) for tags in predicted]:
+        raise ValueError("there must be one predicted tag for each true one")
+    return [list(tags) for tags in true], [list(tags) for tags in predicted]
