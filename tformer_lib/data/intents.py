@@ -31,7 +31,7 @@ class Utterance:
 
     @property
     def pattern(self) -> tuple[str, ...]:
-        """The words with each slot's value replaced by its name: turn on the {name} in the {area}."""
+        """The words with each slot's value replaced by its name, as in "turn on the {name}"."""
         pairs = zip(self.words, self.tags, strict=True)
         return tuple(w if t == "O" else f"{{{t[2:]}}}" for w, t in pairs if not t.startswith("I-"))
 

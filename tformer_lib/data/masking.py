@@ -37,7 +37,8 @@ def mask_tokens(
         generator: of what is drawn; PyTorch's own if None.
 
     Returns:
-        What the model reads, and what is asked: the true token where one was chosen, `IGNORED` elsewhere.
+        What the model reads, and the targets, which are the true token where one was chosen and `IGNORED`
+        elsewhere.
 
     Raises:
         ValueError: if `share` is outside (0, 1], the tokens are not (B, N) numbers of the vocabulary or

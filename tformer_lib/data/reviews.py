@@ -44,7 +44,7 @@ def movie_reviews(split: str = "train") -> list[Labelled]:
     do not occur in training, is not in the package. A score here is therefore not comparable with theirs.
 
     Raises:
-        As `review_sentences`.
+        ImportError, FileNotFoundError, ValueError: as `review_sentences`.
     """
     return list(reviews()[place(split)])
 
