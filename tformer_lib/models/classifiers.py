@@ -7,7 +7,19 @@ from torch import Tensor, nn
 from tformer_lib.models.bert import BERT, IGNORED
 
 
-class SequenceClassifier(nn.Module):
+class _Classifier(nn.Module):
+    """An encoder, dropout, and a linear layer with as many outputs as there are answers."""
+
+    def __init__(self, bert: BERT, outputs: int):
+        super().__init__()
+        self.bert = bert
+        self.dropout = nn.Dropout(bert.config.dropout)
+        self.W = nn.Linear(bert.config.d_model, outputs)
+        nn.init.xavier_uniform_(self.W.weight)
+        nn.init.zeros_(self.W.bias)
+
+
+class SequenceClassifier(_Classifier):
     """logits = W dropout(pooled) + b: (B, N) -> (B, classes), read at [CLS] (Devlin et al. 2019, figure 4b).
 
     Args:
@@ -16,12 +28,7 @@ class SequenceClassifier(nn.Module):
     """
 
     def __init__(self, bert: BERT, classes: int):
-        super().__init__()
-        self.bert = bert
-        self.dropout = nn.Dropout(bert.config.dropout)
-        self.W = nn.Linear(bert.config.d_model, classes)
-        nn.init.xavier_uniform_(self.W.weight)
-        nn.init.zeros_(self.W.bias)
+        super().__init__(bert, classes)
 
     def forward(
         self,
@@ -32,7 +39,7 @@ class SequenceClassifier(nn.Module):
         return self.W(self.dropout(self.bert.pooled(self.bert(tokens, segments, mask))))
 
 
-class TokenClassifier(nn.Module):
+class TokenClassifier(_Classifier):
     """logits_n = W dropout(h_n) + b: (B, N) -> (B, N, labels), an answer a token (figure 4d).
 
     Args:
@@ -41,12 +48,7 @@ class TokenClassifier(nn.Module):
     """
 
     def __init__(self, bert: BERT, labels: int):
-        super().__init__()
-        self.bert = bert
-        self.dropout = nn.Dropout(bert.config.dropout)
-        self.W = nn.Linear(bert.config.d_model, labels)
-        nn.init.xavier_uniform_(self.W.weight)
-        nn.init.zeros_(self.W.bias)
+        super().__init__(bert, labels)
 
     def forward(
         self,

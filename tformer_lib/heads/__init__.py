@@ -1,0 +1,24 @@
+"""What attention heads do, and what they do not explain: where weights go, what a loss misses without a head.
+
+Heads are counted from 0, as (block, head); results with one number a head are tensors (M, H). Only
+self-attention is looked at, in the one `Transformer` that the model has. A batch is a tuple that begins with
+the tokens (B, N), then segments and mask where the model takes them; what follows, as targets, is not read.
+"""
+
+from tformer_lib.heads.deletion import Deletions, attention_against_deletion
+from tformer_lib.heads.profile import HeadProfile, head_profile
+from tformer_lib.heads.ranks import kendall_tau
+from tformer_lib.heads.silencing import ablation, silence
+from tformer_lib.heads.weights import attention_layers, attention_weights
+
+__all__ = [
+    "Deletions",
+    "HeadProfile",
+    "ablation",
+    "attention_against_deletion",
+    "attention_layers",
+    "attention_weights",
+    "head_profile",
+    "kendall_tau",
+    "silence",
+]
