@@ -22,6 +22,7 @@ CHAPTERS = (
     "skip_norm",
     "positions",
     "transformer",
+    "bert",
     "gpt",
     "modern_decoder",
 )
