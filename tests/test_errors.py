@@ -29,6 +29,12 @@ def cached(stack, cache, *inputs, **masks):
         stack(tokens, cache=cache, **masks)
 
 
+@torch.no_grad()
+def read(layer, cache, *contexts):
+    for context in contexts:
+        layer(x, context, cache=cache)
+
+
 def qkv(q=(2, 4, 5, 8), k=(2, 4, 7, 8), v=(2, 4, 7, 8)):
     return torch.randn(q), torch.randn(k), torch.randn(v)
 
@@ -181,7 +187,11 @@ CASES = {
         lambda: cached(layer, LayerCache(), x, x[:1]),
     ),
     "cache while training": (RuntimeError, ["no_grad"], lambda: layer(x, cache=LayerCache())),
-    "cache and context": (ValueError, ["cache", "context"], lambda: layer(x, x, cache=LayerCache())),
+    "another context than the cached one": (
+        ValueError,
+        ["a context of 5 tokens", "has 4"],
+        lambda: read(layer, LayerCache(), x, x[:, :4]),
+    ),
     "mask without the cached tokens": (
         ValueError,
         ["(5, 5)", "(2, 4, 5, 10)"],

@@ -101,10 +101,29 @@ def test_not_for_training():
             layer(x, mask=causal_mask(3), cache=LayerCache())
 
 
-def test_not_beside_a_context():
-    layer, x = MultiHeadAttention(8, 2), torch.randn(1, 3, 8)
-    with torch.no_grad(), pytest.raises(ValueError, match="one of the two"):
-        layer(x, x, cache=LayerCache())
+def test_a_context_is_read_once():
+    layer, x, context = MultiHeadAttention(8, 2).eval(), torch.randn(1, 3, 8), torch.randn(1, 5, 8)
+    cache = LayerCache()
+    with torch.no_grad():
+        first, again = layer(x, context, cache=cache), layer(x[:, :2], context, cache=cache)
+        assert cache.length == 5
+        torch.testing.assert_close(first, layer(x, context))
+        torch.testing.assert_close(again, first[:, :2])
+        assert torch.equal(layer(x, torch.zeros_like(context), cache=cache), first)  # it is not read again
+        with pytest.raises(ValueError, match="a context of 5 tokens, and this one has 4"):
+            layer(x, context[:, :4], cache=cache)
+
+
+def test_selected_rows_keep_their_context():
+    model = Transformer(TransformerConfig(8, 2, 2, cross_attention=True)).eval()
+    x, context = torch.randn(3, 4, 8), torch.randn(3, 5, 8)
+    rows, cache = torch.tensor([2, 0, 2]), KVCache(2, context=True)
+    with torch.no_grad():
+        model(x[:, :3], context, causal_mask(3), cache=cache)
+        cache.select(rows)
+        last = model(x[rows, 3:], context[rows], cache=cache)
+        expected = model(x[rows], context[rows], causal_mask(4))[:, 3:]
+    torch.testing.assert_close(last, expected)
 
 
 def test_not_for_another_stack():

@@ -237,19 +237,26 @@ class MultiHeadAttention(nn.Module):
         return x.repeat_interleave(self.n_heads // self.n_kv_heads, dim=1)
 
     def check_inputs(self, x: Tensor, context: Tensor | None, cache: LayerCache | None) -> Tensor:
-        """What keys and values are made from: the context, or `x` itself. Raises what the class says."""
+        """What keys and values are made from: the context, or `x` itself. Raises what the class says.
+
+        Of a context that the cache has read already nothing is left to be read.
+        """
         check_tokens("x", x, self.d_model)
         if context is None:
             return x
         check_tokens("context", context, self.d_model)
-        if cache is not None:
-            raise ValueError("a cache grows with x, and a context does not grow: give one of the two")
         if self.rotary is not None:
             raise ValueError(
                 "rotary positions compare places in one sequence; cross-attention has two, so "
                 "build this layer with rotary=None"
             )
-        return context
+        if cache is None or cache.length == 0:
+            return context
+        if cache.length != context.shape[1]:
+            raise ValueError(
+                f"the cache holds a context of {cache.length} tokens, and this one has {context.shape[1]}"
+            )
+        return context[:, :0]
 
     def forward(
         self,

@@ -15,10 +15,15 @@ class LayerCache:
     Keys are stored as they enter the scores, turned by rotary positions where there are any; heads shared by
     several heads of queries are stored once. The room doubles when it is full, so that a token is moved
     about once on average, however many follow.
+
+    Attributes:
+        length: the number S of tokens held.
+        context: a second cache beside this one, for a block that also attends to a context. The context does
+            not grow: its keys and values are computed at the first call, and read at all others.
     """
 
-    def __init__(self) -> None:
-        self.length = 0  # S, the number of tokens held
+    def __init__(self, context: "LayerCache | None" = None) -> None:
+        self.length, self.context = 0, context
         self._keys: Tensor | None = None
         self._values: Tensor | None = None
 
@@ -61,6 +66,8 @@ class LayerCache:
         """Keep these rows of the batch, in this order; a row may be taken several times, or not at all."""
         if self._keys is not None and self._values is not None:
             self._keys, self._values = self._keys[rows], self._values[rows]
+        if self.context is not None:
+            self.context.select(rows)
 
 
 class KVCache:
@@ -71,10 +78,11 @@ class KVCache:
 
     Args:
         n_blocks: the number of blocks M.
+        context: whether the blocks also attend to a context.
     """
 
-    def __init__(self, n_blocks: int):
-        self.layers = [LayerCache() for _ in range(n_blocks)]
+    def __init__(self, n_blocks: int, *, context: bool = False):
+        self.layers = [LayerCache(LayerCache() if context else None) for _ in range(n_blocks)]
 
     @property
     def length(self) -> int:

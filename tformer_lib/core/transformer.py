@@ -192,7 +192,8 @@ class Block(nn.Module):
     ) -> Float[Tensor, "B N _D"]:
         """`mask` rules self-attention (N by N), `context_mask` cross-attention (N by S).
 
-        A `cache` holds the keys and values of self-attention for the tokens before `x`.
+        A `cache` holds the keys and values of self-attention for the tokens before `x`, and those of the
+        context.
         """
         check_tokens("x", x, self.config.d_model)
         if self.config.cross_attention != (context is not None):
@@ -204,7 +205,8 @@ class Block(nn.Module):
             raise ValueError("a context_mask is given, but no context that it could rule")
         x = self.residual(x, self.norm_1, lambda y: self.self_attention(y, mask=mask, cache=cache))
         if context is not None:
-            x = self.residual(x, self.norm_2, lambda y: self.cross_attention(y, context, context_mask))
+            read = None if cache is None else cache.context
+            x = self.residual(x, self.norm_2, lambda y: self.cross_attention(y, context, context_mask, read))
         return self.residual(x, self.norm_3, self.mlp)
 
 
