@@ -17,7 +17,7 @@ from tformer_lib.data import BOS, EOS, PAD
 
 @lru_cache(maxsize=200_000)
 def number_word(number: int, language: str) -> str:
-    """The number in words as num2words writes it, for `language` "en" or "de".
+    """The number in words as num2words writes it, for `language` "en", "de" or "fr".
 
     Raises:
         ImportError: if num2words is not installed.

@@ -189,7 +189,10 @@ def package_folder(package: str, version: str) -> Path:
     Raises:
         ImportError: if it is not installed; the message names the version and the command.
     """
-    spec = importlib.util.find_spec(package)
+    try:
+        spec = importlib.util.find_spec(package)
+    except ModuleNotFoundError:  # the package's own parent is not there
+        spec = None
     if spec is None or not spec.submodule_search_locations:
         raise ImportError(
             f"this text comes from the package {package} {version}: pip install {package}=={version}"
