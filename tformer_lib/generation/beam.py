@@ -1,0 +1,120 @@
+"""Beam search: the likeliest few beginnings, carried on together."""
+
+import math
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from tformer_lib.generation.greedy import greedy_search
+from tformer_lib.generation.hypotheses import Hypothesis, check_search, length_score
+from tformer_lib.generation.target_reading import first_tokens, target_reader
+from tformer_lib.models.modes import evaluation
+from tformer_lib.models.recurrent import EncoderDecoder
+from tformer_lib.models.translator import Translator
+
+
+@torch.no_grad()
+def beam_search(
+    model: Translator | EncoderDecoder,
+    source: Int[Tensor, "B S"],
+    max_len: int,
+    *,
+    beams: int = 4,
+    length_penalty: float = 1.0,
+    n_best: int = 1,
+    with_greedy: bool = True,
+) -> list[list[Hypothesis]]:
+    """The targets with the greatest log p(y | x) / |y|^length_penalty that a beam finds, best first.
+
+    At each step every beginning that is still written is continued by every token, and of all continuations
+    the `beams` likeliest are kept; those among them that end, by the end token or at `max_len`, are set
+    aside, and the next likeliest take their places. A source is done when no beginning can overtake its
+    `n_best`th ended target any more, however it goes on: its log p can only fall, and at best is divided by
+    the most favourable length left. All sources are searched at once; one that is done leaves the batch.
+
+    One beam is greedy search, which ends with the first target. More beams keep greedy's beginning only as
+    long as it is among the likeliest, and so may end with something worse; `with_greedy` puts greedy's own
+    target among the found ones.
+
+    Args:
+        model: reads in evaluation mode; afterwards it is back in the mode it was in.
+        source: tokens (B, S).
+        max_len: the greatest number of tokens of a target, with its end token.
+        beams: how many beginnings are kept.
+        length_penalty: the exponent; 0 ranks by probability, which favours short targets, and the greater it
+            is, the longer the targets that win.
+        n_best: how many targets are returned for each source, at most.
+        with_greedy: whether greedy search's target is a candidate in any case.
+
+    Returns:
+        For each source a list of one to `n_best` hypotheses.
+
+    Raises:
+        ValueError: if a number is below 1, `n_best` is greater than `beams`, or there is no source.
+    """
+    check_search(max_len, beams=beams, n_best=n_best)
+    if n_best > beams:
+        raise ValueError(f"n_best must not be greater than beams, got n_best={n_best} and beams={beams}")
+    if beams == 1:
+        return [[only] for only in greedy_search(model, source, max_len, length_penalty=length_penalty)]
+    found: list[list[Hypothesis]] = [[] for _ in range(len(source))]
+    with evaluation(model):
+        reader, last = target_reader(model, source), first_tokens(model, source)
+        copies = torch.arange(len(source), device=source.device).repeat_interleave(beams)
+        reader.select(copies)
+        last = last[copies]
+        begun = source.new_empty(len(source), beams, 0)
+        log_p = torch.full((len(source), beams), -math.inf, device=source.device)
+        log_p[:, 0] = 0.0  # all beams are the same at first; only one may continue
+        writing = list(range(len(source)))
+        for length in range(1, max_len + 1):
+            log_p, parents, tokens = _best(reader.read(last), log_p, 2 * beams)
+            ends = tokens == model.eos_id
+            for row, source_number in enumerate(writing):
+                for rank in range(beams):
+                    if (ends[row, rank] or length == max_len) and log_p[row, rank] > -math.inf:
+                        target = (*begun[row, parents[row, rank]].tolist(), int(tokens[row, rank]))
+                        total = float(log_p[row, rank])
+                        score = length_score(total, length, length_penalty)
+                        found[source_number].append(Hypothesis(target, total, score))
+                found[source_number] = _ranked(found[source_number])[:n_best]
+            kept = ends.int().argsort(dim=1, stable=True)[:, :beams]  # those that go on, likeliest first
+            log_p, parents, tokens = (x.gather(1, kept) for x in (log_p, parents, tokens))
+            begun = begun.gather(1, parents[..., None].expand(-1, -1, length - 1))
+            begun = torch.cat((begun, tokens[..., None]), dim=2)
+            longest = max_len if length_penalty > 0 else length + 1
+            going = [
+                row
+                for row, source_number in enumerate(writing)
+                if len(found[source_number]) < n_best
+                or length_score(float(log_p[row, 0]), longest, length_penalty)
+                > found[source_number][-1].score
+            ]
+            if length == max_len or not going:
+                break
+            rows = torch.tensor(going, device=source.device)
+            reader.select((rows[:, None] * beams + parents[rows]).flatten())
+            log_p, begun, last = log_p[rows], begun[rows], tokens[rows].flatten()
+            writing = [writing[row] for row in going]
+    if with_greedy:
+        safe = greedy_search(model, source, max_len, length_penalty=length_penalty)
+        for row, hypothesis in enumerate(safe):
+            if hypothesis.tokens not in {other.tokens for other in found[row]}:
+                found[row] = _ranked([*found[row], hypothesis])[:n_best]
+    return found
+
+
+def _best(
+    logits: Float[Tensor, "R vocab"], log_p: Float[Tensor, "B beams"], count: int
+) -> tuple[Float[Tensor, "B K"], Int[Tensor, "B K"], Int[Tensor, "B K"]]:
+    """The `count` likeliest continuations of each source: log p, the beam they continue, the new token."""
+    vocab = logits.shape[-1]
+    total = log_p[..., None] + logits.log_softmax(dim=-1).view(*log_p.shape, vocab)
+    best, flat = total.flatten(1).topk(min(count, total[0].numel()), dim=1)
+    return best, flat // vocab, flat % vocab
+
+
+def _ranked(found: list[Hypothesis]) -> list[Hypothesis]:
+    """By score, best first."""
+    return sorted(found, key=lambda hypothesis: -hypothesis.score)
