@@ -29,9 +29,10 @@ def beam_search(
 
     At each step every beginning that is still written is continued by every token, and of all continuations
     the `beams` likeliest are kept; those among them that end, by the end token or at `max_len`, are set
-    aside, and the next likeliest take their places. A source is done when no beginning can overtake its
-    `n_best`th ended target any more, however it goes on: its log p can only fall, and at best is divided by
-    the most favourable length left. All sources are searched at once; one that is done leaves the batch.
+    aside, and the next likeliest take their places. A source is done when it has `n_best` ended targets and
+    no beginning can overtake the last of them, however it goes on: its log p can only fall, and at best is
+    divided by the most favourable length left. All sources are searched at once; one that is done leaves the
+    batch.
 
     One beam is greedy search, which ends with the first target. More beams keep greedy's beginning only as
     long as it is among the likeliest, and so may end with something worse; `with_greedy` puts greedy's own
