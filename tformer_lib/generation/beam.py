@@ -71,26 +71,25 @@ def beam_search(
         writing = list(range(len(source)))
         for length in range(1, max_len + 1):
             log_p, parents, tokens = _best(reader.read(last), log_p, 2 * beams)
-            ends = tokens == model.eos_id
-            for row, source_number in enumerate(writing):
-                for rank in range(beams):
-                    if (ends[row, rank] or length == max_len) and log_p[row, rank] > -math.inf:
-                        target = (*begun[row, parents[row, rank]].tolist(), int(tokens[row, rank]))
-                        total = float(log_p[row, rank])
+            for row, number in enumerate(writing):
+                candidates = (log_p[row].tolist(), parents[row].tolist(), tokens[row].tolist())
+                for total, parent, token in list(zip(*candidates, strict=True))[:beams]:
+                    if (token == model.eos_id or length == max_len) and total > -math.inf:
                         score = length_score(total, length, length_penalty)
-                        found[source_number].append(Hypothesis(target, total, score))
-                found[source_number] = _ranked(found[source_number])[:n_best]
-            kept = ends.int().argsort(dim=1, stable=True)[:, :beams]  # those that go on, likeliest first
+                        target = (*begun[row, parent].tolist(), token)
+                        found[number].append(Hypothesis(target, total, score))
+                found[number] = _ranked(found[number])[:n_best]
+            order = (tokens == model.eos_id).int().argsort(dim=1, stable=True)
+            kept = order[:, :beams]  # those that go on, likeliest first
             log_p, parents, tokens = (x.gather(1, kept) for x in (log_p, parents, tokens))
             begun = begun.gather(1, parents[..., None].expand(-1, -1, length - 1))
             begun = torch.cat((begun, tokens[..., None]), dim=2)
             longest = max_len if length_penalty > 0 else length + 1
+            hopes = [length_score(best, longest, length_penalty) for best in log_p[:, 0].tolist()]
             going = [
                 row
-                for row, source_number in enumerate(writing)
-                if len(found[source_number]) < n_best
-                or length_score(float(log_p[row, 0]), longest, length_penalty)
-                > found[source_number][-1].score
+                for row, (number, hope) in enumerate(zip(writing, hopes, strict=True))
+                if len(found[number]) < n_best or hope > found[number][-1].score
             ]
             if length == max_len or not going:
                 break
