@@ -171,6 +171,18 @@ def test_padding_changes_nothing():
     assert_close(padded[:, :5], alone)
 
 
+def test_a_mask_of_the_memory_for_each_token():
+    model, source, target = build(), tokens(2, 6), tokens(2, 4)
+    memory, mask = model.encode(source)
+    each = mask.expand(-1, 1, 4, -1).clone()
+    expected = model.decode(target, memory, mask)
+    assert_close(model.decode(target, memory, each), expected)
+    each[:, :, 2, 5] = False  # the third token may not read the last of the source
+    hidden = model.decode(target, memory, each)
+    assert_close(hidden[:, :2], expected[:, :2])
+    assert not torch.isclose(hidden[:, 2], expected[:, 2]).all(dim=-1).any()
+
+
 def test_every_source_token_matters_to_every_target_token():
     model = build()
     source, target = tokens(1, 4), tokens(1, 3, seed=2)

@@ -83,12 +83,13 @@ class Translator(nn.Module):
         self,
         target: Int[Tensor, "B T"],
         memory: Float[Tensor, "B S D"],
-        memory_mask: Bool[Tensor, "B 1 1 S"] | None = None,
+        memory_mask: Bool[Tensor, "B 1 #T S"] | None = None,
         cache: KVCache | None = None,
     ) -> Float[Tensor, "B T vocab"]:
         """Logits for the token after each of `target`, which follow those that `cache` holds.
 
-        Padding at a target's end needs no mask: by the causal mask no token before it can see it.
+        Padding at a target's end needs no mask: by the causal mask no token before it can see it. A mask of
+        the memory is one for all of the target, (B, 1, 1, S), or one for each of its tokens, (B, 1, T, S).
         """
         past, t = 0 if cache is None else cache.length, target.shape[1]
         x = self.dropout(self.positions(self.scale * self.embed_target(target), past))
