@@ -2,6 +2,7 @@
 
 import ast
 import math
+import random
 from pathlib import Path
 
 import nbformat
@@ -80,6 +81,18 @@ REQUIRED = {  # the slips that readers of such books make most, each where it be
     "modern_decoder.steepest": ["divided by the largest singular value", "V for its transpose"],
     "modern_decoder.orthogonalise": ["powers of entries", "not normalised"],
     "modern_decoder.to_halves": ["the way back", "the whole width at once"],
+    "translation.shift": ["not shifted", "the wrong way", "end token not asked", "padding counted"],
+    "translation.masks": ["target's padding", "cross-attention causal", "inverted", "transposed"],
+    "translation.smoothed_loss": [
+        "wrong tokens only",
+        "padding counted",
+        "sentences' means",
+        "bits for nats",
+    ],
+    "translation.beam_step": ["best token of each", "beginning forgotten", "probabilities added", "across"],
+    "translation.length_score": ["multiplied", "alpha on log p", "without the end token"],
+    "translation.bleu": ["not clipped", "sentences' scores", "no brevity penalty", "exchanged", "arithmetic"],
+    "translation.cross_attention_columns": ["over queries", "missing scale", "keys from", "after softmax"],
 }
 
 
@@ -153,6 +166,21 @@ def test_an_unknown_mistake_is_described():
     assert not verdict.passed
     assert verdict.mistake is None
     assert "was expected" in verdict.message
+
+
+def test_bleu_is_that_of_sacrebleu():
+    metric = pytest.importorskip("sacrebleu.metrics").BLEU
+    theirs = metric(tokenize="none", smooth_method="none", force=True)
+    rng = random.Random(0)
+    scores = []
+    for _ in range(100):
+        references = [rng.choices("abcde", k=rng.randint(1, 12)) for _ in range(rng.randint(1, 6))]
+        translations = [[w for w in words if rng.random() < 0.9] or ["a"] for words in references]
+        translations[0] += rng.choices("abcde", k=rng.randint(0, 4))
+        scores.append(EXERCISES["translation.bleu"].reference(translations, references))
+        texts = [[" ".join(words) for words in side] for side in (translations, references)]
+        assert scores[-1] == pytest.approx(theirs.corpus_score(texts[0], [texts[1]]).score, abs=1e-9)
+    assert 0 < sum(score > 0 for score in scores) < len(scores)
 
 
 @pytest.mark.parametrize("training", [True, False])

@@ -25,6 +25,7 @@ CHAPTERS = (
     "bert",
     "gpt",
     "modern_decoder",
+    "translation",
 )
 SEED = 0
 
