@@ -12,7 +12,7 @@ import tformer_lib
 
 ROOT = Path(tformer_lib.__file__).parent
 FLOORS = [  # from the ground up; a module stands on the floor of the longest prefix that it has
-    {"core.masks", "core.shapes", "core.cache", "files"},
+    {"core.masks", "core.shapes", "core.cache", "core.patches", "files"},
     {"core.attention", "core.score_bias"},
     {"core.positions"},
     {"core.transformer"},

@@ -6,8 +6,10 @@ the tokens (B, N), then segments and mask where the model takes them; what follo
 """
 
 from tformer_lib.heads.deletion import Deletions, attention_against_deletion
+from tformer_lib.heads.pixels import attention_by_offset
 from tformer_lib.heads.profile import HeadProfile, head_profile
 from tformer_lib.heads.ranks import kendall_tau
+from tformer_lib.heads.rollout import attention_rollout
 from tformer_lib.heads.silencing import ablation, silence
 from tformer_lib.heads.weights import attention_layers, attention_weights
 
@@ -16,7 +18,9 @@ __all__ = [
     "HeadProfile",
     "ablation",
     "attention_against_deletion",
+    "attention_by_offset",
     "attention_layers",
+    "attention_rollout",
     "attention_weights",
     "head_profile",
     "kendall_tau",

@@ -1,0 +1,142 @@
+"""The vision transformer: patches for tokens, the encoder as it is, and a linear layer on one vector."""
+
+import copy
+from collections.abc import Callable
+from typing import Literal, get_args
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from tformer_lib.core.patches import patch_grid, to_patches
+from tformer_lib.core.positions import LearnedPositions
+from tformer_lib.core.transformer import Transformer, TransformerConfig
+
+Pool = Literal["class", "mean"]
+
+
+class ViT(nn.Module):
+    """logits = W h_0 + b, with h = Transformer([c, E x_1 + e, ..., E x_N + e] + P).
+
+    (B, C, H, W) -> (B, classes). x_n are the numbers of patch n, c is the class token, and h_0 the output in
+    its place; with `pool="mean"` there is no c, and the mean of h_1 ... h_N is read instead. Nothing but E, P
+    and the order of `to_patches` knows that the tokens came from an image.
+
+    Args:
+        config: sizes and choices of the stack; the defaults, pre-norm and GELU, are those of the paper.
+        image_size: height and width, or one number for both.
+        patch_size: the side of a patch; it divides both.
+        channels: the numbers of a pixel.
+        classes: of the head; without them (None) `forward` returns the vector that a head would read.
+        pool: "class" or "mean".
+        attend: builds a backend for each attention layer; it then carries its own dropout.
+
+    Raises:
+        ValueError: if patches do not tile the image, or `pool` is unknown; in forward, if the images are of
+            another size, or have other channels.
+
+    Source:
+        Dosovitskiy et al. 2021, equations 1 to 4.
+    """
+
+    def __init__(
+        self,
+        config: TransformerConfig,
+        *,
+        image_size: int | tuple[int, int],
+        patch_size: int,
+        channels: int = 1,
+        classes: int | None = None,
+        pool: Pool = "class",
+        attend: Callable[[], nn.Module] | None = None,
+    ):
+        super().__init__()
+        if pool not in get_args(Pool):
+            raise ValueError(f"pool must be one of {get_args(Pool)}, got {pool!r}")
+        self.config, self.patch_size, self.channels, self.pool = config, patch_size, channels, pool
+        self.image_size = _pair(image_size)
+        n, d = self.grid[0] * self.grid[1], config.d_model
+        self.patch_embed = nn.Linear(channels * patch_size * patch_size, d)
+        self.class_token = nn.Parameter(torch.zeros(d)) if pool == "class" else None
+        self.positions = LearnedPositions(n + (pool == "class"), d)
+        self.dropout = nn.Dropout(config.dropout)
+        self.transformer = Transformer(config, attend=attend)
+        self.head = None if classes is None else nn.Linear(d, classes)
+        nn.init.xavier_uniform_(self.patch_embed.weight)
+        nn.init.zeros_(self.patch_embed.bias)
+        if self.head is not None:
+            nn.init.zeros_(self.head.weight)
+            nn.init.zeros_(self.head.bias)
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """The rows and columns of patches."""
+        return patch_grid(*self.image_size, self.patch_size)
+
+    def features(self, images: Float[Tensor, "B C H W"]) -> Float[Tensor, "B N D"]:
+        """The outputs at all places: the class token's first, where there is one, then the patches'."""
+        if images.shape[1:] != (self.channels, *self.image_size):
+            expected = (self.channels, *self.image_size)
+            raise ValueError(
+                f"this model reads images of (channels, height, width) = {expected}, got "
+                f"{tuple(images.shape[1:])}; resized() gives a model for another size"
+            )
+        x = self.patch_embed(to_patches(images, self.patch_size))
+        if self.class_token is not None:
+            x = torch.cat([self.class_token.expand(len(x), 1, -1), x], dim=1)
+        return self.transformer(self.dropout(self.positions(x)))
+
+    def forward(self, images: Float[Tensor, "B C H W"]) -> Float[Tensor, "B out"]:
+        h = self.features(images)
+        pooled = h.mean(dim=1) if self.class_token is None else h[:, 0]
+        return pooled if self.head is None else self.head(pooled)
+
+    def resized(self, image_size: int | tuple[int, int]) -> "ViT":
+        """A copy for images of another size: its position table is this one's, stretched over the new grid.
+
+        The positions of the patches are interpolated as an image with D channels is (the paper, section 3.2,
+        says 2-D interpolation; bicubic as in most libraries); the class token's stays, and so does everything
+        else. At the model's own size the copy is exact.
+
+        Raises:
+            ValueError: if patches do not tile the new size.
+        """
+        new = copy.deepcopy(self)
+        new.image_size = _pair(image_size)
+        if new.grid != self.grid:
+            new.positions.table = nn.Parameter(
+                resize_positions(self.positions.table.detach(), self.grid, new.grid)
+            )
+            new.positions.max_len = len(new.positions.table)
+        return new
+
+
+def resize_positions(
+    table: Float[Tensor, "N D"], old: tuple[int, int], new: tuple[int, int]
+) -> Float[Tensor, "M D"]:
+    """Position vectors for a new grid of patches, by bicubic interpolation between those of the old one.
+
+    Rows that the table has beyond the old grid's stand before it, as a class token's does, and are kept.
+
+    Raises:
+        ValueError: if the table has fewer rows than the old grid has patches.
+    """
+    kept = len(table) - old[0] * old[1]
+    if kept < 0:
+        raise ValueError(f"a grid of {old[0]} x {old[1]} patches needs more than {len(table)} positions")
+    if old == new:
+        return table.clone()
+    grid = table[kept:].T.reshape(1, -1, *old)
+    stretched = F.interpolate(grid, size=new, mode="bicubic", align_corners=False)
+    return torch.cat([table[:kept], stretched.flatten(2)[0].T])
+
+
+def image_loss(model: nn.Module, batch: tuple[Tensor, Int[Tensor, " B"]]) -> Float[Tensor, ""]:
+    """-mean log p(label), in nats, of a model of images; a batch is (images (B, C, H, W), labels (B,))."""
+    images, labels = batch
+    return F.cross_entropy(model(images), labels)
+
+
+def _pair(size: int | tuple[int, int]) -> tuple[int, int]:
+    return (size, size) if isinstance(size, int) else (size[0], size[1])
