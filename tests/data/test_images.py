@@ -6,6 +6,8 @@ import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tformer_lib.core import patches
+from tformer_lib.core.patches import patch_grid
 from tformer_lib.data.images import from_patches, to_patches
 
 
@@ -44,3 +46,15 @@ def test_a_size_that_does_not_divide_is_an_error(size):
 def test_patches_that_make_no_such_image_are_an_error(shape):
     with pytest.raises(ValueError, match="6 rows of a multiple of 4 numbers, got"):
         from_patches(torch.zeros(shape), 2, 4, 6)
+
+
+def test_the_grid_counts_rows_and_columns():
+    assert patch_grid(4, 6, 2) == (2, 3)
+    for height, width, size in ((4, 6, 4), (4, 6, 0), (0, 6, 2), (4, -6, 2)):
+        with pytest.raises(ValueError, match=f"patches of {size} do not tile an image of {height} x {width}"):
+            patch_grid(height, width, size)
+
+
+def test_the_data_and_the_core_have_one_function():
+    assert to_patches is patches.to_patches
+    assert from_patches is patches.from_patches
