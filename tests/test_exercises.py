@@ -93,6 +93,19 @@ REQUIRED = {  # the slips that readers of such books make most, each where it be
     "translation.length_score": ["multiplied", "alpha on log p", "without the end token"],
     "translation.bleu": ["not clipped", "sentences' scores", "no brevity penalty", "exchanged", "arithmetic"],
     "translation.cross_attention_columns": ["over queries", "missing scale", "keys from", "after softmax"],
+    "vit.patch_embedding": ["single reshape", "stride one", "channels last", "turned around"],
+    "vit.class_attention": ["does not read itself", "every token asks", "missing scale"],
+    "vit.resize_positions": ["class token dropped", "along the sequence", "tokens were rows", "corners"],
+    "vit.shift": ["wrapped around", "other direction", "one shift for the whole batch"],
+    "vit.rollout": ["last block first", "skip forgotten", "each head by itself", "transposed"],
+    "vit.count_parameters": ["class token", "final norm", "one channel", "head's bias"],
+    "image_gpt.grey_tokens": ["one level too high", "column by column", "lower end"],
+    "image_gpt.visible": ["the pixel itself", "above and to the left only", "column by column"],
+    "image_gpt.bits_per_pixel": ["nats for bits", "per image", "logarithm of the mean", "over the pixels"],
+    "image_gpt.previous_pixel": ["exchanged", "add-one forgotten", "across images", "first pixels"],
+    "image_gpt.linear_probe": ["no bias", "transposed", "labels as numbers", "times the number"],
+    "image_gpt.axes": ["too few", "frame's beginning", "samples for seconds", "up to the rate"],
+    "image_gpt.mel_filterbank": ["apart in hertz", "different bases", "in columns", "too few"],
 }
 
 

@@ -26,6 +26,8 @@ CHAPTERS = (
     "gpt",
     "modern_decoder",
     "translation",
+    "vit",
+    "image_gpt",
 )
 SEED = 0
 
