@@ -145,7 +145,7 @@ def test_a_pickle_under_the_right_name_is_not_opened(tmp_path, saved):
         ({"add_cross_attention": True}, "add_cross_attention=True"),
         (
             {"activation_function": "silu"},
-            "activation_function='silu' is not supported here, only 'gelu_new'",
+            "activation_function='silu' is not supported here, only 'gelu'",
         ),
         ({"n_head": 5}, "n_heads must divide d_model, got d_model=48 and n_heads=5"),
         ({"n_embd": None}, "n_embd must be a positive whole number, got None"),

@@ -30,9 +30,7 @@ def from_patches(
         ValueError: if patches of this size, number and width do not make an image of `height` x `width`.
     """
     batch, n, numbers = patches.shape
-    if size < 1 or height % size or width % size:
-        raise ValueError(f"patches of {size} do not tile an image of {height} x {width}")
-    rows, columns = height // size, width // size
+    rows, columns = patch_grid(height, width, size)
     if n != rows * columns or numbers % (size * size):
         raise ValueError(
             f"an image of {height} x {width} in patches of {size} is {rows * columns} rows of a multiple of "

@@ -8,8 +8,7 @@ class SmallCNN(nn.Module):
     """Two rounds of convolution, ReLU and pooling, then one linear layer: (B, C, H, W) -> (B, classes).
 
     A convolution of 3 x 3 sees only neighbours and treats all places alike; pooling by 2 x 2 forgets by how
-    little a stroke was shifted. In the manner of LeNet (LeCun et al. 1998), with the
-    activations of today.
+    little a stroke was shifted. In the manner of LeNet (LeCun et al. 1998), with the activations of today.
 
     Args:
         classes: the number of answers.

@@ -9,15 +9,9 @@ from collections.abc import Callable, Iterable
 from torch import nn
 
 from tformer_lib.models.bert import BERT, PretrainingBERT, bert_config
-from tformer_lib.pretrained.checkpoint import Source
-from tformer_lib.pretrained.settings import Settings
+from tformer_lib.pretrained.checkpoint import Source, weight_and_bias
+from tformer_lib.pretrained.settings import ACTIVATIONS, Settings
 
-ACTIVATIONS = {
-    "gelu": "gelu",
-    "gelu_new": "gelu_tanh",
-    "gelu_pytorch_tanh": "gelu_tanh",
-    "relu": "relu",
-}
 MASKED, NEXT = "cls.predictions.", "cls.seq_relationship."  # how the names of the heads' tensors begin
 IGNORED = r"(bert\.)?embeddings\.position_ids"  # 0, 1, 2, ...
 
@@ -96,12 +90,6 @@ def sources(model: BERT | PretrainingBERT, names: Iterable[str]) -> list[Source]
     d, f = bert.config.d_model, bert.config.d_hidden or 4 * bert.config.d_model
     vocab = bert.embed.num_embeddings
 
-    def linear(name: str, target: str, rows: int, columns: int) -> list[Source]:
-        return [
-            Source(f"{name}.weight", (rows, columns), (f"{target}.weight",)),
-            Source(f"{name}.bias", (rows,), (f"{target}.bias",)),
-        ]
-
     def norm(name: str, target: str) -> list[Source]:
         return [Source(f"{name}.{called[kind]}", (d,), (f"{target}.{kind}",)) for kind in called]
 
@@ -124,15 +112,15 @@ def sources(model: BERT | PretrainingBERT, names: Iterable[str]) -> list[Source]
             ("intermediate.dense", "mlp.W_in", f, d),
             ("output.dense", "mlp.W_out", d, f),
         ):
-            found += linear(f"{layer}.{name}", f"{block}.{target}", rows, columns)
+            found += weight_and_bias(f"{layer}.{name}", f"{block}.{target}", rows, columns)
         found += norm(f"{layer}.attention.output.LayerNorm", f"{block}.norm_1")
         found += norm(f"{layer}.output.LayerNorm", f"{block}.norm_3")
     if bert.pooler is not None:
-        found += linear(f"{theirs}pooler.dense", f"{inside}pooler", d, d)
+        found += weight_and_bias(f"{theirs}pooler.dense", f"{inside}pooler", d, d)
     if isinstance(model, PretrainingBERT):
         found.append(Source(f"{MASKED}bias", (vocab,), ("masked_language.bias",)))
-        found += linear(f"{MASKED}transform.dense", "masked_language.W", d, d)
+        found += weight_and_bias(f"{MASKED}transform.dense", "masked_language.W", d, d)
         found += norm(f"{MASKED}transform.LayerNorm", "masked_language.norm")
         if model.next_sentence is not None:
-            found += linear(NEXT.rstrip("."), "next_sentence.W", 2, d)
+            found += weight_and_bias(NEXT.rstrip("."), "next_sentence.W", 2, d)
     return found

@@ -40,6 +40,14 @@ class Source:
     convert: Callable[[Tensor], Iterable[Tensor]] = as_is
 
 
+def weight_and_bias(name: str, target: str, *shape: int) -> list[Source]:
+    """A weight of this shape and the bias beside it, under the names that both have in a layer."""
+    return [
+        Source(f"{name}.weight", shape, (f"{target}.weight",)),
+        Source(f"{name}.bias", shape[:1], (f"{target}.bias",)),
+    ]
+
+
 def read_tensors(folder: Path) -> dict[str, Tensor]:
     """All tensors of a folder by name, from `model.safetensors` or from the shards that an index lists.
 

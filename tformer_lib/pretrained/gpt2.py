@@ -12,14 +12,8 @@ from tformer_lib.core.positions import LearnedPositions
 from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.models.gpt import GPT
 from tformer_lib.pretrained.checkpoint import Source
-from tformer_lib.pretrained.settings import Settings
+from tformer_lib.pretrained.settings import ACTIVATIONS, Settings
 
-ACTIVATIONS = {
-    "gelu_new": "gelu_tanh",
-    "gelu_pytorch_tanh": "gelu_tanh",
-    "gelu": "gelu",
-    "relu": "relu",
-}
 IGNORED = (
     r"(transformer\.)?h\.\d+\.attn\.(bias|masked_bias)"  # the causal mask and the number that it fills in
 )

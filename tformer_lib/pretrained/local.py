@@ -9,9 +9,10 @@ from safetensors.torch import save
 from tformer_lib.data.tokenizers import WordPieceTokenizer
 from tformer_lib.files import replace_file
 from tformer_lib.models.bert import PretrainingBERT
-from tformer_lib.pretrained.bert import ACTIVATIONS, sources
+from tformer_lib.pretrained.bert import sources
 from tformer_lib.pretrained.checkpoint import SINGLE
 from tformer_lib.pretrained.folder import load
+from tformer_lib.pretrained.settings import ACTIVATIONS
 
 TOKENIZER = "tokenizer.json"
 NEXT_TOO, MASKED_ONLY = "BertForPreTraining", "BertForMaskedLM"  # what transformers calls the two models

@@ -10,15 +10,9 @@ from torch import Tensor, nn
 
 from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.models.vit import ViT
-from tformer_lib.pretrained.checkpoint import Source
-from tformer_lib.pretrained.settings import Settings
+from tformer_lib.pretrained.checkpoint import Source, weight_and_bias
+from tformer_lib.pretrained.settings import ACTIVATIONS, Settings
 
-ACTIVATIONS = {
-    "gelu": "gelu",
-    "gelu_new": "gelu_tanh",
-    "gelu_pytorch_tanh": "gelu_tanh",
-    "relu": "relu",
-}
 IGNORED = r"(vit\.)?pooler\.dense\.(weight|bias)"  # a layer behind the class token that the paper has not
 
 
@@ -76,12 +70,6 @@ def sources(model: ViT, names: Iterable[str]) -> list[Source]:
     d, f, p = model.config.d_model, model.config.d_hidden or 4 * model.config.d_model, model.patch_size
     places = model.positions.max_len
 
-    def pair(name: str, target: str, *shape: int) -> list[Source]:
-        return [
-            Source(f"{name}.weight", shape, (f"{target}.weight",)),
-            Source(f"{name}.bias", shape[:1], (f"{target}.bias",)),
-        ]
-
     projection = f"{theirs}embeddings.patch_embeddings.projection"
     found = [
         Source(f"{theirs}embeddings.cls_token", (1, 1, d), ("class_token",), lambda t: (t[0, 0],)),
@@ -104,12 +92,12 @@ def sources(model: ViT, names: Iterable[str]) -> list[Source]:
             ("intermediate.dense", "mlp.W_in", f, d),
             ("output.dense", "mlp.W_out", d, f),
         ):
-            found += pair(f"{layer}.{name}", f"{block}.{target}", rows, columns)
-        found += pair(f"{layer}.layernorm_before", f"{block}.norm_1", d)
-        found += pair(f"{layer}.layernorm_after", f"{block}.norm_3", d)
-    found += pair(f"{theirs}layernorm", "transformer.final_norm", d)
+            found += weight_and_bias(f"{layer}.{name}", f"{block}.{target}", rows, columns)
+        found += weight_and_bias(f"{layer}.layernorm_before", f"{block}.norm_1", d)
+        found += weight_and_bias(f"{layer}.layernorm_after", f"{block}.norm_3", d)
+    found += weight_and_bias(f"{theirs}layernorm", "transformer.final_norm", d)
     if model.head is not None:
-        found += pair("classifier", "head", model.head.out_features, d)
+        found += weight_and_bias("classifier", "head", model.head.out_features, d)
     return found
 
 
