@@ -1,7 +1,5 @@
 """Precision, devices, empty sequences, dropout and what a saved model consists of."""
 
-import time
-
 import pytest
 import torch
 
@@ -88,12 +86,11 @@ def test_an_empty_sequence_through_a_whole_stack():
     assert model(torch.randn(2, 0, 8)).shape == (2, 0, 8)
 
 
-def test_gpt3_is_built_on_the_meta_device_in_a_moment():
+def test_gpt3_is_built_on_the_meta_device_without_memory():
     """96 blocks, 96 heads, width 12288 (Brown et al. 2020, table 2.1): 174 billion parameters in blocks."""
-    start = time.perf_counter()
     with torch.device("meta"):
         model = Transformer(TransformerConfig(d_model=12288, n_heads=96, n_blocks=96))
-    assert time.perf_counter() - start < 10  # a second; the rest is for a busy machine
+    assert all(p.is_meta for p in model.parameters())
     width = 12288
     per_block = 12 * width**2 + 13 * width  # 4 + 8 matrices, 9 biases, 2 norms of 2
     assert sum(p.numel() for p in model.parameters()) == 96 * per_block + 2 * width

@@ -22,10 +22,11 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 KERNEL = "tformer-alone"
-# One thread and a fixed hash seed, so that a run can be repeated; nothing of the caller's Python settings.
+THREADS = os.environ.get("TFORMER_THREADS", "1")  # tools/portable.py asks for more
+# Threads and hash seed are fixed, so that a run can be repeated; nothing of the caller's Python settings.
 ENVIRONMENT = {
-    "OMP_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": THREADS,
+    "MKL_NUM_THREADS": THREADS,
     "PYTHONHASHSEED": "0",
     "PYTHONNOUSERSITE": "1",
     "PYTHONPATH": "",

@@ -78,7 +78,6 @@ def fit(
             or the optimiser is unknown, or Muon finds nothing to train, or `final` lies outside [0, 1];
             if the checkpoint is of another model, other batches or other arguments than these.
         FloatingPointError: if a loss or a gradient is not finite; the message names the step.
-        RuntimeError: if this PyTorch has no Muon.
     """
     if steps is None:
         if not isinstance(batches, Sized):

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from tformer_lib.core.transformer import Block, Transformer
+from tformer_lib.training.muon import Muon
 
 OPTIMIZERS = ("adamw", "muon")
 
@@ -55,31 +56,23 @@ def make_optimizers(
 
     AdamW (Loshchilov and Hutter 2019) decays parameters of two or more dimensions and leaves biases and
     norms alone. Muon (Jordan et al. 2024) replaces the averaged gradient of a matrix by the nearest
-    orthogonal one, nearly; with "match_rms_adamw" (Liu et al. 2025) its steps are as long as AdamW's, so
-    that one learning rate and one weight decay serve both. `muon_matrices` says which parameters it gets.
+    orthogonal one, nearly; its steps are scaled to the length of AdamW's (Liu et al. 2025), so that one
+    learning rate and one weight decay serve both. `muon_matrices` says which parameters it gets.
     `betas` are AdamW's: how much of its averages of gradients and of their squares stays at each step;
     `momentum` is the same for Muon's average.
 
     Raises:
         ValueError: if the name is unknown, or Muon finds no matrix that it is for.
-        RuntimeError: if this PyTorch has no Muon, which came with 2.9.
     """
     if name not in OPTIMIZERS:
         raise ValueError(f"optimizer must be one of {OPTIMIZERS}, got {name!r}")
     parameters = [p for p in model.parameters() if p.requires_grad]
     optimizers: list[torch.optim.Optimizer] = []
     if name == "muon":
-        muon = getattr(torch.optim, "Muon", None)
-        if muon is None:
-            raise RuntimeError(
-                f"torch.optim.Muon came with PyTorch 2.9, and this is {torch.__version__}: "
-                'upgrade, or train with optimizer="adamw"'
-            )
         matrices = muon_matrices(model)
         if not matrices:
             raise ValueError("there is no Transformer or Block in this model whose matrices Muon could train")
-        options = {"lr": lr, "weight_decay": weight_decay, "momentum": momentum}
-        optimizers.append(muon(matrices, **options, adjust_lr_fn="match_rms_adamw"))
+        optimizers.append(Muon(matrices, lr=lr, weight_decay=weight_decay, momentum=momentum))
         taken = {id(p) for p in matrices}
         parameters = [p for p in parameters if id(p) not in taken]
     groups = [

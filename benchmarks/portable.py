@@ -1,0 +1,245 @@
+"""Every notebook, strictly, on all the machines that this one can play: instructions, threads, Pythons.
+
+`python benchmarks/portable.py` (or `make portable`) runs all notebooks under each setting of a matrix:
+
+- the instructions of the processor: all it has; AVX2, as most laptops; or none beyond the oldest ("plain"),
+  by the switches of PyTorch, MKL, oneDNN, OpenBLAS and numpy;
+- one thread, or two;
+- each Python from 3.11 to 3.13 that is installed (`--pythons` names others), in an environment of its own,
+  `.venv-3.12` for instance, which is made where it is missing.
+
+"plain" is tried with one thread on the first Python alone. Outputs and figures are compared as `make test`
+does. A table says for each notebook and setting: passed, or which cells differed, and its processor time over
+that of the first setting, at most 2. A notebook's cost is also given in rounds of a calibration loop, the
+training of a small model, which is timed before and after each setting. Messages are left in
+`_build/portable/`. With `--record` the table is recorded; README shows it.
+
+It ends with 1 if a cell failed or a ratio is over 2. About an hour on two quiet cores.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+
+from tformer_lib.recorded import record
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "_build" / "portable"
+VERSIONS = ("3.11", "3.12", "3.13")
+MOST = 2.0  # a notebook's processor time over that under the first setting
+INSTRUCTIONS = {
+    "all": {},
+    "AVX2": {
+        "ATEN_CPU_CAPABILITY": "avx2",
+        "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+        "ONEDNN_MAX_CPU_ISA": "AVX2",
+        "OPENBLAS_CORETYPE": "Haswell",
+        "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR",
+    },
+    "plain": {
+        "ATEN_CPU_CAPABILITY": "default",
+        "MKL_ENABLE_INSTRUCTIONS": "SSE4_2",
+        "ONEDNN_MAX_CPU_ISA": "SSE41",
+        "OPENBLAS_CORETYPE": "Nehalem",
+        "NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX512_ICL AVX512_SPR",
+    },
+}
+CALIBRATION = """
+import time, torch
+torch.set_num_threads(1)
+model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.GELU(), torch.nn.Linear(256, 64))
+x = torch.ones(256, 64)
+optimizer = torch.optim.AdamW(model.parameters())
+def steps(n):
+    for _ in range(n):
+        optimizer.zero_grad()
+        model(x).square().mean().backward()
+        optimizer.step()
+steps(50)
+start = time.process_time()
+steps(300)
+print(time.process_time() - start)
+"""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One machine of the matrix."""
+
+    python: str  # its version
+    instructions: str
+    threads: int
+
+    def __str__(self) -> str:
+        return f"Python {self.python}, {self.instructions}, {self.threads} thread" + "s" * (self.threads > 1)
+
+    def environment(self) -> dict[str, str]:
+        """The variables under which its notebooks run; pictures must compare, as in CI."""
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "TFORMER_"))}
+        threads = {"TFORMER_THREADS": str(self.threads), "OMP_NUM_THREADS": str(self.threads)}
+        return kept | INSTRUCTIONS[self.instructions] | threads | {"CI": "true"}
+
+
+@dataclass
+class Run:
+    """What one notebook did under one setting."""
+
+    cpu_seconds: float = 0.0
+    cells: int = 0
+    failed: dict[str, str] = field(default_factory=dict)  # what went wrong, by cell
+
+
+def version(python: str) -> str | None:
+    """The version of an interpreter, "3.12"; None if it does not run or is too old."""
+    code = "import sys; print('%d.%d' % sys.version_info[:2]); sys.exit(sys.version_info < (3, 11))"
+    try:
+        done = subprocess.run([python, "-c", code], capture_output=True, text=True)
+    except OSError:
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def find_pythons(named: list[str]) -> dict[str, str]:
+    """An interpreter for each version, this one's first."""
+    found = {f"{sys.version_info[0]}.{sys.version_info[1]}": sys.executable}
+    for python in named or [f"python{v}" for v in VERSIONS]:
+        number = version(python)
+        if number is None and named:
+            sys.exit(f"{python} is no Python 3.11 or newer that runs")
+        if number is not None:
+            found.setdefault(number, python)
+    return found
+
+
+def environment_of(number: str, python: str) -> Path:
+    """The interpreter of the environment in which this Python runs the notebooks; made if there is none."""
+    if python == sys.executable:
+        return Path(python)
+    folder = ROOT / f".venv-{number}"
+    if not (folder / ".installed").exists():
+        made = subprocess.run(
+            [python, str(ROOT / "tools" / "bootstrap.py")], env={**os.environ, "VENV": folder.name}
+        )
+        if made.returncode:
+            sys.exit(made.returncode)
+    return folder / "bin" / "python"
+
+
+def matrix(versions: list[str]) -> list[Setting]:
+    """All settings, the reference first."""
+    settings = [Setting(v, i, t) for t, v, i in product((1, 2), versions, ("all", "AVX2"))]
+    return [settings[0], Setting(versions[0], "plain", 1), *settings[1:]]
+
+
+def calibrate(python: Path, setting: Setting) -> float:
+    """Processor seconds of the calibration loop under a setting."""
+    command = [str(python), "-c", CALIBRATION]
+    done = subprocess.run(command, env=setting.environment(), capture_output=True, text=True, check=True)
+    return float(done.stdout)
+
+
+def run(python: Path, setting: Setting, notebooks: list[str]) -> dict[str, Run]:
+    """Runs the notebooks under a setting: two beside each other with one thread, else one by one."""
+    report = RESULTS / f"{re.sub(r'[^0-9A-Za-z.]+', '-', str(setting))}.xml"
+    report.unlink(missing_ok=True)
+    workers = ["-n", "2", "--dist", "loadfile"] if setting.threads == 1 else ["-n", "0"]
+    command = [str(python), "-m", "pytest", *notebooks, *workers, "-q", f"--junitxml={report}"]
+    with report.with_suffix(".log").open("w") as log:
+        subprocess.run(command, cwd=ROOT, env=setting.environment(), stdout=log, stderr=subprocess.STDOUT)
+    if not report.exists():
+        sys.exit(f"pytest left no report under {setting}: see {report.with_suffix('.log')}")
+    return read(report)
+
+
+def read(report: Path) -> dict[str, Run]:
+    """What a JUnit report says of each notebook."""
+    runs: dict[str, Run] = {}
+    for case in ElementTree.parse(report).getroot().iter("testcase"):
+        notebook = Path((case.get("classname") or "").replace(".", "/")).name
+        name = re.search(r"(\d\w+)", notebook or case.get("name") or "")
+        found = runs.setdefault(name[1].removesuffix("/ipynb") if name else notebook, Run())
+        found.cells += 1
+        for item in case.iter("property"):
+            if item.get("name") == "notebook_cpu":
+                found.cpu_seconds = max(found.cpu_seconds, float(item.get("value") or 0))
+        for problem in (*case.findall("failure"), *case.findall("error")):
+            found.failed[case.get("name") or "?"] = (problem.text or problem.get("message") or "").strip()
+    return runs
+
+
+def table(results: list[dict]) -> str:
+    """The table in Markdown: a row for each notebook, a column for each setting."""
+    heads = [r["setting"] for r in results]
+    lines = ["| Notebook | " + " | ".join(heads) + " |", "|---|" + "---|" * len(heads)]
+    for name in results[0]["notebooks"]:
+        cells = []
+        for result in results:
+            one = result["notebooks"].get(name)
+            if one is None:
+                cells.append("not run")
+            elif one["failed"]:
+                cells.append("failed: " + ", ".join(one["failed"]))
+            else:
+                cells.append(f"passed, {one['cpu_seconds']:.0f} s, x {one['ratio']:.2f}")
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    totals = [f"{sum(n['cpu_seconds'] for n in r['notebooks'].values()):.0f} s" for r in results]
+    return "\n".join([*lines, "| all | " + " | ".join(totals) + " |"])
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs the matrix and prints its table; 1 if something failed."""
+    parser = argparse.ArgumentParser(description="Run every notebook under a matrix of settings.")
+    parser.add_argument("notebooks", nargs="*", help="all of book/*.ipynb if none is named")
+    parser.add_argument("--pythons", nargs="*", default=[], help="interpreters beside this one")
+    parser.add_argument("--only", nargs="*", default=[], help="words, all of them in a setting's name")
+    parser.add_argument("--record", action="store_true", help="record the table")
+    options = parser.parse_args(arguments)
+    notebooks = options.notebooks or ["book"]
+    pythons = find_pythons(options.pythons)
+    interpreters = {number: environment_of(number, python) for number, python in pythons.items()}
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    settings = [s for s in matrix(list(pythons)) if all(word in str(s) for word in options.only)]
+    if not settings:
+        sys.exit(f"no setting has {options.only} in its name: {', '.join(map(str, matrix(list(pythons))))}")
+    results: list[dict] = []
+    for setting in settings:
+        print(f"{setting} ...", flush=True)
+        python = interpreters[setting.python]
+        before = calibrate(python, setting)
+        runs = run(python, setting, notebooks)
+        loop = (before + calibrate(python, setting)) / 2
+        first = results[0]["notebooks"] if results else {}
+        found = {}
+        for name, one in sorted(runs.items()):
+            reference = first.get(name, {}).get("cpu_seconds", one.cpu_seconds)
+            found[name] = {
+                "cpu_seconds": round(one.cpu_seconds, 1),
+                "ratio": round(one.cpu_seconds / reference, 2) if reference else 1.0,
+                "loops": round(one.cpu_seconds / loop, 1),
+                "failed": sorted(one.failed),
+            }
+            for cell, message in one.failed.items():
+                print(f"  {name}, {cell}:\n    " + message[:1500].replace("\n", "\n    "))
+        results.append({"setting": str(setting), "calibration_seconds": round(loop, 3), "notebooks": found})
+        print(f"  {sum(bool(n['failed']) for n in found.values())} notebooks failed", flush=True)
+    text = table(results)
+    (RESULTS / "table.md").write_text(text + "\n", "utf8")
+    print(text)
+    all_runs = [n for r in results for n in r["notebooks"].values()]
+    slow = [n for n in all_runs if n["ratio"] > MOST]
+    if options.record:
+        seconds = sum(n["cpu_seconds"] for n in all_runs)
+        print("recorded:", record("portable", results, seeds=[0], cpu_seconds=seconds))
+    return 1 if slow or any(n["failed"] for n in all_runs) else 0
+
+
+if __name__ == "__main__":
+    shutil.rmtree(ROOT / "_build" / "figure-diffs", ignore_errors=True)
+    sys.exit(main())
