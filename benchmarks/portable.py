@@ -82,7 +82,9 @@ class Setting:
 
     def environment(self) -> dict[str, str]:
         """The variables under which its notebooks run; pictures must compare, as in CI."""
+        switches = {name for each in INSTRUCTIONS.values() for name in each}
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "TFORMER_"))}
+        kept = {k: v for k, v in kept.items() if k not in switches}
         threads = {"TFORMER_THREADS": str(self.threads), "OMP_NUM_THREADS": str(self.threads)}
         return kept | INSTRUCTIONS[self.instructions] | threads | {"CI": "true"}
 
@@ -162,9 +164,7 @@ def read(report: Path) -> dict[str, Run]:
     """What a JUnit report says of each notebook."""
     runs: dict[str, Run] = {}
     for case in ElementTree.parse(report).getroot().iter("testcase"):
-        notebook = Path((case.get("classname") or "").replace(".", "/")).name
-        name = re.search(r"(\d\w+)", notebook or case.get("name") or "")
-        found = runs.setdefault(name[1].removesuffix("/ipynb") if name else notebook, Run())
+        found = runs.setdefault((case.get("classname") or "").split(".")[1], Run())  # "book.07_bert.ipynb"
         found.cells += 1
         for item in case.iter("property"):
             if item.get("name") == "notebook_cpu":
