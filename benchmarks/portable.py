@@ -197,7 +197,7 @@ def table(results: list[dict]) -> str:
 
 def summary(results: list[dict]) -> str:
     """The table in short: a row for each setting."""
-    lines = ["| Setting | Notebooks that passed | Processor time of all | Largest ratio |", "|---|---|---|---|"]
+    lines = ["| Setting | Notebooks passed | Processor time of all | Largest ratio |", "|---|---|---|---|"]
     for result in results:
         runs = result["notebooks"].values()
         passed = f"{sum(not n['failed'] for n in runs)} of {len(runs)}"
