@@ -15,13 +15,15 @@ REPORT = """<testsuites><testsuite>
 </testsuite></testsuites>"""
 
 
-def test_the_matrix_has_every_pair_and_begins_with_the_reference():
+def test_the_matrix_begins_with_the_reference_and_has_each_setting_once():
     settings = matrix(["3.11", "3.12"])
     assert settings[0] == Setting("3.11", "all", 1)
-    pairs = {(s.python, s.instructions, s.threads) for s in settings}
-    assert {(v, i, t) for v in ("3.11", "3.12") for i in ("all", "AVX2") for t in (1, 2)} < pairs
-    assert pairs - {p for p in pairs if p[1] != "plain"} == {("3.11", "plain", 1)}
-    assert len(pairs) == len(settings) == 9
+    assert {(s.python, s.instructions, s.threads) for s in settings} == {
+        *((v, i, 1) for v in ("3.11", "3.12") for i in ("all", "AVX2")),
+        *(("3.11", i, 2) for i in ("all", "AVX2")),
+        ("3.11", "plain", 1),
+    }
+    assert len(set(map(str, settings))) == len(settings) == 7
 
 
 def test_a_setting_switches_every_library(monkeypatch):
