@@ -27,8 +27,8 @@ CHAPTER = re.compile(r"(\d\d)([a-z]?)_")
 def free_codecs() -> None:
     """Takes back the names of codecs that `future_typing` claims: every unknown one.
 
-    It comes with the package that carries Shakespeare's plays, and is registered
-    whenever this Python starts. The bibliography's codec, "ulatex", is registered after
+    It comes with the package that carries Shakespeare's plays, which the site does not
+    need; where it is installed it is registered whenever this Python starts. The bibliography's codec, "ulatex", is registered after
     it, and would never be asked. A look-up is remembered: each trial takes a new name.
     """
     try:
