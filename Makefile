@@ -1,6 +1,6 @@
 # Two commands matter: `make book` and `make test`. `make` alone lists all of them.
 .DEFAULT_GOAL := help
-.PHONY: help book test execute serve lint clean env
+.PHONY: help book test check execute serve lint clean env
 
 # The first Python that is new enough; `make PYTHON=/path/to/python ...` chooses another.
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
@@ -36,6 +36,9 @@ book: .venv/.installed-site ## build the site from the committed outputs and say
 
 test: env ## run every test: the package, every notebook, figures, style, the site
 	@$(BIN)/python -m pytest -n 2 --dist loadfile
+
+check: env ## run what a change can break, and say why (BASE= names what to compare with)
+	@$(BIN)/python tools/check.py $(if $(BASE),--base "$(BASE)")
 
 execute: env ## run all notebooks afresh, in order, and save their outputs
 	@$(BIN)/python tools/execute.py

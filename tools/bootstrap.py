@@ -1,7 +1,7 @@
 # ruff: noqa: UP031, RUF005
 """Makes .venv and installs a file of requirements into it, or says in one sentence what is missing.
 
-`requirements-site.txt` is what the site is built with; `requirements.txt`, without an argument, is everything.
+`requirements-site.txt` is what the site is built with; `requirements.txt`, the default, is everything.
 
 Plain standard library, and nothing that an old Python could not at least parse: it is the first thing that
 runs on a new machine.
@@ -105,9 +105,7 @@ def main():
                 "connect this machine to the network, or point pip at a local index, and run make again."
             )
         errors = [line for line in text.splitlines() if line.startswith("ERROR")] or text.splitlines()[-1:]
-        stop(
-            "pip could not install %s (%s): the whole story is in %s." % (wanted, errors[-1][:300], log)
-        )
+        stop("pip could not install %s (%s): the whole story is in %s." % (wanted, errors[-1][:300], log))
     for name in STAMPS[wanted]:
         with open(os.path.join(".venv", name), "w") as stamp:
             stamp.write("%s is installed\n" % wanted)
