@@ -33,6 +33,7 @@ ALSO = (
     ("pyproject.toml", "tests/site/test_commands.py"),
     ("tools/bootstrap.py", "tests/site/test_commands.py"),
     ("tformer_lib/*.py", "tests/test_floors.py"),  # it imports every module and reads its imports
+    ("tformer_lib/*.py", "tests/site/test_standins.py"),  # what the API pages import
     ("tformer_lib/recorded/*.json", "tests/test_recorded.py"),
     ("benchmarks/*.py", "tests/test_recorded.py"),
     ("book/*.ipynb", "tests/notebooks/test_style.py"),
@@ -52,6 +53,7 @@ BY_NAME = (
     ("tests/test_exercises.py", "tformer_lib.exercises.*"),
     ("tests/notebooks/plugin.py", "tests/notebooks/sanitize.cfg"),
 )
+WITHOUT_SITE = ("tests/site/test_commands.py", "tests/site/test_standins.py")  # these need none that is built
 NOTEBOOKS_RUN_IN = ("conftest.py", "tests/notebooks/plugin.py")
 MAGIC = re.compile(r"^(\s*)[%!].*$", re.MULTILINE)
 
@@ -276,7 +278,7 @@ def plan(tree: Tree, changed: Iterable[str]) -> Plan:
 
 def needs_site(file: str) -> bool:
     """Whether a test opens the built site."""
-    return file.startswith("tests/site/") and file != "tests/site/test_commands.py"
+    return file.startswith("tests/site/") and file not in WITHOUT_SITE
 
 
 def git(root: Path, *arguments: str) -> str | None:
