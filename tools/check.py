@@ -309,9 +309,14 @@ def changed_since(root: Path, base: str) -> set[str] | None:
     return {file for file in (differing + new).split("\0") if file and file != ".venv"}
 
 
+def brief(base: str) -> str:
+    """A commit in ten digits; any other name as it is."""
+    return base[:10] if re.fullmatch("[0-9a-f]{40}", base) else base
+
+
 def show(made: Plan, changed: set[str], base: str) -> None:
     """Prints what will run and why."""
-    print(f"{len(changed)} changed since {base[:10]}: {', '.join(sorted(changed))}")
+    print(f"{len(changed)} changed since {brief(base)}: {', '.join(sorted(changed))}")
     if made.style:
         print(f"\nruff check and ruff format --check on {len(made.style)} of them")
     if made.tests:
@@ -352,7 +357,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"git cannot compare this folder with {base}: is it a clone, and is there such a commit?")
         return 2
     if not changed:
-        print(f"Nothing has changed since {base[:10]}.")
+        print(f"Nothing has changed since {brief(base)}.")
         return 0
     sys.path.insert(0, str(ROOT))  # for grimp, which finds packages as Python does
     made = plan(Tree(), changed)
