@@ -1,6 +1,6 @@
 # Two commands matter: `make book` and `make test`. `make` alone lists all of them.
 .DEFAULT_GOAL := help
-.PHONY: help book test check execute serve lint clean env
+.PHONY: help book test check portable execute serve lint clean env
 
 # The first Python that is new enough; `make PYTHON=/path/to/python ...` chooses another.
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
@@ -39,6 +39,9 @@ test: env ## run every test: the package, every notebook, figures, style, the si
 
 check: env ## run what a change can break, and say why (BASE= names what to compare with)
 	@$(BIN)/python tools/check.py $(if $(BASE),--base "$(BASE)")
+
+portable: env ## run all notebooks under a matrix of processors, threads and Pythons (PYTHONS= names more)
+	@$(BIN)/python benchmarks/portable.py $(if $(PYTHONS),--pythons $(PYTHONS))
 
 execute: env ## run all notebooks afresh, in order, and save their outputs
 	@$(BIN)/python tools/execute.py
