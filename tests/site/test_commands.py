@@ -122,7 +122,8 @@ def test_make_alone_lists_the_commands(clone):
     answer = run_make(clone)
     assert answer.returncode == 0
     listed = re.findall(r"^  make (\w+) ", answer.stdout, re.MULTILINE)
-    assert set(listed) == {"help", "env", "book", "test", "check", "execute", "serve", "lint", "clean"}
+    commands = "help env book test check portable execute serve lint clean"
+    assert listed == commands.split()
 
 
 def test_bootstrap_parses_on_old_pythons():
