@@ -205,6 +205,19 @@ def test_a_change_is_what_differs_from_main(clone):
     assert tool.changed_since(clone, "no-such-branch") is None
 
 
+def test_what_main_has_gained_since_is_no_change(clone):
+    def git(*arguments):
+        subprocess.run(["git", *arguments], cwd=clone, check=True, capture_output=True, env=IDENTITY)
+
+    git("stash", "-u")
+    git("switch", "main")
+    (clone / "gained").write_text("x")
+    git("add", ".")
+    git("commit", "-m", "third")
+    git("switch", "branch")
+    assert tool.changed_since(clone, "main") == {"committed"}
+
+
 def test_on_main_it_is_what_is_not_committed(clone):
     subprocess.run(["git", "stash", "-u"], cwd=clone, check=True, capture_output=True, env=IDENTITY)
     subprocess.run(["git", "switch", "main"], cwd=clone, check=True, capture_output=True)

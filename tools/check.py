@@ -1,7 +1,8 @@
 """Runs what a change can break, and says why: `make check`, or `python tools/check.py --list` to see it only.
 
 A change is what differs from the base: on a branch the commit where it left main, on main the last commit;
-`--base` (`make check BASE=...`) names another. Files that git does not know yet count.
+`--base` (`make check BASE=...`) names another commit or branch to count from. Files that git does not know
+yet count.
 
 What imports what in the package is grimp's graph. The imports of tests and notebooks come from their code. A
 name that a package's __init__ hands on counts as an import of the module that defines it: a notebook that
@@ -301,8 +302,12 @@ def find_base(root: Path) -> str:
 
 
 def changed_since(root: Path, base: str) -> set[str] | None:
-    """The files that differ from the base, deleted and new ones among them; None where git does not know."""
-    differing = git(root, "diff", "--name-only", "--no-renames", "--relative", "-z", base, "--")
+    """The files that differ from where this branch left the base, deleted and new ones among them.
+
+    None where git does not know.
+    """
+    left = (git(root, "merge-base", "HEAD", base) or base).strip()
+    differing = git(root, "diff", "--name-only", "--no-renames", "--relative", "-z", left, "--")
     new = git(root, "ls-files", "--others", "--exclude-standard", "-z")
     if differing is None or new is None:
         return None
