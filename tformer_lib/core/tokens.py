@@ -45,14 +45,14 @@ class TokenEmbedding(nn.Embedding):
         count: the number of rows.
         width: of a row, D.
         name: what errors call the numbers.
-        axes: the names of the axes that the numbers have.
+        axes: the names of the axes that the numbers must have; any if None.
 
     Raises:
         TypeError: if a size is no whole number; in forward, if the numbers are none.
         ValueError: if a size is not positive; in forward, if a number has no row, or the axes are others.
     """
 
-    def __init__(self, count: int, width: int, *, name: str = "tokens", axes: str | None = "B N"):
+    def __init__(self, count: int, width: int, *, name: str = "tokens", axes: str | None = None):
         super().__init__(whole(f"the number of {name}", count, 1), whole("the width", width, 1))
         self.name, self.axes = name, axes
 
