@@ -25,7 +25,7 @@ def whole(name: str, value: Any, least: int | None = None, most: int | None = No
     """
     number = _plain(value)
     if isinstance(number, bool) or not isinstance(number, numbers.Integral):
-        raise TypeError(f"{name} must be a whole number, got {brief(value)}")
+        raise TypeError(f"{name} must be a whole number, got {brief(value)}, of type {type(value).__name__}")
     number = operator.index(number)
     if (least is not None and number < least) or (most is not None and number > most):
         bounds = [f"at least {least}"] * (least is not None) + [f"at most {most}"] * (most is not None)
@@ -47,7 +47,9 @@ def real(name: str, value: Any, interval: str) -> float:
     """
     number = _plain(value)
     if isinstance(number, bool) or not isinstance(number, numbers.Real):
-        raise TypeError(f"{name} must be a number in {interval}, got {brief(value)}")
+        raise TypeError(
+            f"{name} must be a number in {interval}, got {brief(value)}, of type {type(value).__name__}"
+        )
     try:
         number = float(number)
     except OverflowError:  # a whole number with more than 308 digits
@@ -68,7 +70,7 @@ def flag(name: str, value: Any) -> bool:
     """
     answer = _plain(value)
     if not isinstance(answer, bool):
-        raise TypeError(f"{name} must be True or False, got {brief(value)}")
+        raise TypeError(f"{name} must be True or False, got {brief(value)}, of type {type(value).__name__}")
     return answer
 
 

@@ -47,8 +47,9 @@ def padding_mask(tokens: Int[Tensor, "B S"], pad_id: int) -> Bool[Tensor, "B 1 1
         ValueError: if the tokens are not (B, S).
     """
     pad_id = whole("pad_id", pad_id)
-    if not isinstance(tokens, Tensor) or tokens.is_floating_point() or tokens.is_complex():
-        got = f"dtype {tokens.dtype}" if isinstance(tokens, Tensor) else brief(tokens)
+    dense = isinstance(tokens, Tensor) and tokens.layout == torch.strided
+    if not dense or tokens.is_floating_point() or tokens.is_complex():
+        got = f"{tokens.layout}, {tokens.dtype}" if isinstance(tokens, Tensor) else brief(tokens)
         raise TypeError(f"tokens must be a tensor of whole numbers, got {got}")
     if tokens.ndim != 2:
         raise ValueError(f"tokens must have shape (B, S), got {tuple(tokens.shape)}")

@@ -55,6 +55,8 @@ def check_real(name: str, x: Tensor, like: Tensor | None = None) -> None:
     if not isinstance(x, Tensor) or not x.is_floating_point():
         got = f"dtype {x.dtype}" if isinstance(x, Tensor) else brief(x)
         raise TypeError(f"{name} must be a tensor of floating-point numbers, got {got}")
+    if x.layout != torch.strided:
+        raise TypeError(f"{name} must be a dense tensor, got one of layout {x.layout}")
     if like is None:
         return
     if x.device.type != like.device.type:

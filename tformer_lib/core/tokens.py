@@ -25,6 +25,8 @@ def check_ids(name: str, ids: Tensor, count: int, axes: str | None = None) -> No
     """
     if not isinstance(ids, Tensor):
         raise TypeError(f"{name} must be a tensor of whole numbers, got {brief(ids)}")
+    if ids.layout != torch.strided:
+        raise TypeError(f"{name} must be a dense tensor, got one of layout {ids.layout}")
     if ids.dtype not in (torch.int64, torch.int32):
         raise TypeError(f"{name} must be whole numbers of dtype int64 or int32, got {ids.dtype}")
     if axes is not None and ids.ndim != len(axes.split()):

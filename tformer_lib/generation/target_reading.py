@@ -8,6 +8,7 @@ from torch import Tensor
 
 from tformer_lib.models.recurrent import EncoderDecoder
 from tformer_lib.models.translator import Translator
+from tformer_lib.numbers import brief
 
 
 @runtime_checkable
@@ -65,6 +66,8 @@ def target_reader(model: Translator | EncoderDecoder, source: Int[Tensor, "B S"]
         ValueError: if there is no source.
         TypeError: if the model is of neither kind.
     """
+    if not isinstance(source, Tensor):
+        raise TypeError(f"sources are a tensor of tokens (B, S), got {brief(source)}")
     if source.ndim != 2 or 0 in source.shape:
         raise ValueError(f"sources are tokens (B, S), at least one of each, got shape {tuple(source.shape)}")
     if isinstance(model, Translator):

@@ -211,7 +211,7 @@ def _checksum(text: str, tensors: dict[str, Tensor]) -> str:
     for name in sorted(tensors):
         value = tensors[name]
         found.update(f"\n{name} {tuple(value.shape)} {value.dtype}\n".encode())
-        found.update(memoryview(value.contiguous().reshape(-1).view(torch.uint8).numpy()))
+        found.update(value.contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return found.hexdigest()
 
 
