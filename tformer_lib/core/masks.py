@@ -46,7 +46,7 @@ def padding_mask(tokens: Int[Tensor, "B S"], pad_id: int) -> Bool[Tensor, "B 1 1
         TypeError: if tokens or `pad_id` are not whole numbers.
         ValueError: if the tokens are not (B, S).
     """
-    pad_id = whole("pad_id", pad_id)
+    pad_id = whole("pad_id", pad_id, -(2**63), 2**63 - 1)
     dense = isinstance(tokens, Tensor) and tokens.layout == torch.strided
     if not dense or tokens.is_floating_point() or tokens.is_complex():
         got = f"{tokens.layout}, {tokens.dtype}" if isinstance(tokens, Tensor) else brief(tokens)

@@ -57,7 +57,7 @@ def _angles(
     In float64, because large positions need the digits, and on the processor, because some accelerators
     have no float64.
     """
-    n, d, offset = whole("the number of positions", n, 0), check_pairs(d), whole("offset", offset)
+    n, d, offset = whole("the number of positions", n, 0), check_pairs(d), check_offset(offset)
     positions = torch.arange(offset, offset + n, device="cpu", dtype=torch.float64)
     if frequencies is None:
         return positions[:, None] * _frequencies(d, base)
@@ -67,6 +67,11 @@ def _angles(
 def _frequencies(d: int, base: float) -> Float[Tensor, " pairs"]:
     """w_i = base^(-2i/d)."""
     return base ** (-torch.arange(0, d, 2, device="cpu", dtype=torch.float64) / d)
+
+
+def check_offset(offset: int) -> int:
+    """The offset as an int: a whole number that float64 can hold."""
+    return whole("offset", offset, -(2**53), 2**53)
 
 
 def check_pairs(d: int) -> int:
@@ -97,7 +102,7 @@ def _turns(
         if not isinstance(rescaled, Tensor) or rescaled.shape != (d // 2,) or not rescaled.isfinite().all():
             raise ValueError(f"rescale must make {d // 2} finite frequencies of {d // 2}, got {rescaled}")
         frequencies = tuple(rescaled.tolist())
-    return _table(n, d, whole("offset", offset), base, frequencies, dtype, device)
+    return _table(n, d, check_offset(offset), base, frequencies, dtype, device)
 
 
 @lru_cache(maxsize=64)
@@ -147,7 +152,7 @@ class LearnedPositions(nn.Module):
 
     def forward(self, x: Float[Tensor, "B N _D"], offset: int = 0) -> Float[Tensor, "B N _D"]:
         check_tokens("x", x, self.table.shape[1])
-        offset = whole("offset", offset)
+        offset = check_offset(offset)
         end = offset + x.shape[1]
         if offset < 0 or end > self.max_len:
             raise ValueError(

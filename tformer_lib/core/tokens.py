@@ -10,18 +10,12 @@ from torch import Tensor, nn
 from tformer_lib.numbers import brief, whole
 
 
-def check_ids(name: str, ids: Tensor, count: int, axes: str | None = None) -> None:
-    """Raise unless `ids` are whole numbers from 0 to `count` - 1, on as many axes as `axes` has names.
-
-    Args:
-        name: what errors call them.
-        ids: the numbers.
-        count: how many different ones there are, such as the size of the vocabulary.
-        axes: the names of their axes, such as "B N"; any number of axes if None.
+def check_whole(name: str, ids: Tensor, axes: str | None = None) -> None:
+    """Raise unless `ids` are whole numbers that can choose rows, on as many axes as `axes` has names.
 
     Raises:
-        TypeError: if they are no tensor of whole numbers that can choose rows (int64 or int32).
-        ValueError: if they have other axes, or one lies outside; the message says how far.
+        TypeError: if they are no tensor of int64 or int32.
+        ValueError: if they have other axes.
     """
     if not isinstance(ids, Tensor):
         raise TypeError(f"{name} must be a tensor of whole numbers, got {brief(ids)}")
@@ -31,6 +25,36 @@ def check_ids(name: str, ids: Tensor, count: int, axes: str | None = None) -> No
         raise TypeError(f"{name} must be whole numbers of dtype int64 or int32, got {ids.dtype}")
     if axes is not None and ids.ndim != len(axes.split()):
         raise ValueError(f"{name} must have shape ({', '.join(axes.split())}), got {tuple(ids.shape)}")
+
+
+def check_ids(
+    name: str,
+    ids: Tensor,
+    count: int,
+    axes: str | None = None,
+    *,
+    least: int = 0,
+    device: torch.device | None = None,
+) -> None:
+    """Raise unless `ids` are whole numbers from 0 to `count` - 1, on as many axes as `axes` has names.
+
+    Args:
+        name: what errors call them.
+        ids: the numbers.
+        count: how many different ones there are, such as the size of the vocabulary.
+        axes: the names of their axes, such as "B N"; any number of axes if None.
+        least: how long each axis must be.
+        device: where they must be; anywhere if None.
+
+    Raises:
+        TypeError: if they are no tensor of whole numbers that can choose rows (int64 or int32).
+        ValueError: if they have other axes, are elsewhere, or one lies outside; the message says how far.
+    """
+    check_whole(name, ids, axes)
+    if min(ids.shape, default=least) < least:
+        raise ValueError(f"{name} must be at least {least} along each axis, got shape {tuple(ids.shape)}")
+    if device is not None and ids.device.type != device.type:
+        raise ValueError(f"{name} must be on {device}, with their table, got {ids.device}")
     if ids.numel() and not ids.is_meta:
         least, greatest = (int(x) for x in ids.aminmax())
         if least < 0 or greatest >= count:
@@ -59,7 +83,7 @@ class TokenEmbedding(nn.Embedding):
         self.name, self.axes = name, axes
 
     def forward(self, input: Tensor) -> Tensor:
-        check_ids(self.name, input, self.num_embeddings, self.axes)
+        check_ids(self.name, input, self.num_embeddings, self.axes, device=self.weight.device)
         return super().forward(input)
 
 
@@ -87,4 +111,4 @@ def cross_entropy(
     if not asked.numel():
         raise ValueError("there is nothing to predict: none of these targets asks for anything")
     check_ids("targets", asked, logits.shape[-1])
-    return F.cross_entropy(logits, targets, ignore_index=ignored, label_smoothing=label_smoothing)
+    return F.cross_entropy(logits, targets.long(), ignore_index=ignored, label_smoothing=label_smoothing)

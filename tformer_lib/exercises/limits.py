@@ -40,7 +40,7 @@ class _Watch:
     """Raises `TimeUpError` in the thread that made it, some time after `start` and never after `stop`."""
 
     def __init__(self, seconds: float):
-        self.seconds, self.caller = seconds, threading.get_ident()
+        self.seconds, self.caller = min(seconds, threading.TIMEOUT_MAX / 2), threading.get_ident()
         self.lock, self.over = threading.Lock(), threading.Event()
         self.thread = threading.Thread(target=self.watch, daemon=True)
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from tformer_lib.generation.greedy import greedy_search
 from tformer_lib.generation.hypotheses import Hypothesis, check_search, length_score
 from tformer_lib.generation.sampling import log_probabilities
-from tformer_lib.generation.target_reading import first_tokens, target_reader
+from tformer_lib.generation.target_reading import check_sources, first_tokens, target_reader
 from tformer_lib.models.modes import evaluation
 from tformer_lib.models.recurrent import EncoderDecoder
 from tformer_lib.models.translator import Translator
@@ -57,7 +57,10 @@ def beam_search(
             not in the vocabulary, `length_penalty` is not finite, or the model's logits are NaN or infinite.
         TypeError: if a count is no whole number.
     """
-    check_search(max_len, length_penalty, beams=beams, n_best=n_best)
+    length_penalty, (max_len, beams, n_best) = check_search(
+        max_len, length_penalty, beams=beams, n_best=n_best
+    )
+    check_sources(source)
     if n_best > beams:
         raise ValueError(f"n_best must not be greater than beams, got n_best={n_best} and beams={beams}")
     if beams == 1:

@@ -66,7 +66,7 @@ def generate(
     vocab, device = model.embed.num_embeddings, model.embed.weight.device
     prompts, several = parse_prompts(prompt, vocab)
     stops = parse_stops(stop, vocab)
-    check_sampling(temperature, top_k, top_p)
+    temperature, top_k, top_p = check_sampling(temperature, top_k, top_p)
     max_new_tokens = whole("max_new_tokens", max_new_tokens, 0)
     if generator is not None and not isinstance(generator, torch.Generator):
         raise TypeError(f"generator must be a torch.Generator, got {brief(generator)}")

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from tformer_lib.generation.hypotheses import Hypothesis, check_search, length_score
 from tformer_lib.generation.sampling import log_probabilities
-from tformer_lib.generation.target_reading import first_tokens, target_reader
+from tformer_lib.generation.target_reading import check_sources, first_tokens, target_reader
 from tformer_lib.models.modes import evaluation
 from tformer_lib.models.recurrent import EncoderDecoder
 from tformer_lib.models.translator import Translator
@@ -35,7 +35,8 @@ def greedy_search(
             `length_penalty` is not finite, or the model's logits are NaN or infinite.
         TypeError: if `max_len` is no whole number.
     """
-    check_search(max_len, length_penalty)
+    length_penalty, (max_len,) = check_search(max_len, length_penalty)
+    check_sources(source)
     targets: list[list[int]] = [[] for _ in range(len(source))]
     log_p = [0.0] * len(source)
     with evaluation(model):

@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from tformer_lib.numbers import brief, whole
@@ -56,4 +57,6 @@ def parse_stops(stop: int | Collection[int] | None, vocab: int) -> frozenset[int
 
 def _as_list(given: Any) -> Any:
     """A tensor or an array as lists of numbers, or as a number; anything else as it is."""
+    if isinstance(given, Tensor) and (given.is_meta or given.layout != torch.strided):
+        raise TypeError(f"tokens must be a dense tensor with numbers in it, got {brief(given)}")
     return given.tolist() if isinstance(given, Tensor | np.ndarray) else given

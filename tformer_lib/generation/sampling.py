@@ -39,7 +39,7 @@ def next_token_probabilities(
             (0, 1], or logits are NaN or infinite.
         TypeError: if one of these is no number, or `top_k` is not whole.
     """
-    check_sampling(temperature, top_k, top_p)
+    temperature, top_k, top_p = check_sampling(temperature, top_k, top_p)
     check_real("logits", logits)
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     largest, most_likely = _largest(logits)
@@ -73,13 +73,15 @@ def choose(
     return torch.multinomial(probabilities, 1, generator=generator).squeeze(-1)
 
 
-def check_sampling(temperature: float | int, top_k: int | None, top_p: float | int | None) -> None:
-    """Raise what `next_token_probabilities` says about its arguments."""
-    real("temperature", temperature, "[0, inf)")
-    if top_k is not None:
-        whole("top_k", top_k, 1)
-    if top_p is not None:
-        real("top_p", top_p, "(0, 1]")
+def check_sampling(
+    temperature: float | int, top_k: int | None, top_p: float | int | None
+) -> tuple[float, int | None, float | None]:
+    """The arguments as Python's numbers; raises what `next_token_probabilities` says about them."""
+    return (
+        real("temperature", temperature, "[0, inf)"),
+        None if top_k is None else whole("top_k", top_k, 1),
+        None if top_p is None else real("top_p", top_p, "(0, 1]"),
+    )
 
 
 def log_probabilities(logits: Float[Tensor, "*batch vocab"]) -> Float[Tensor, "*batch vocab"]:

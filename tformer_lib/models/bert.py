@@ -109,10 +109,12 @@ class BERT(nn.Module):
         """tanh(W h_1 + b): the output at [CLS], the first place, as one vector for the whole sequence.
 
         Raises:
-            ValueError: if the model was made, or saved, without a pooler.
+            ValueError: if the model was made, or saved, without a pooler; or if there is no first place.
         """
         if self.pooler is None:
             raise ValueError("this BERT has no pooler: its checkpoint was saved without one")
+        if not hidden.shape[1]:
+            raise ValueError(f"there is no [CLS] in a sequence without tokens, got {tuple(hidden.shape)}")
         return self.pooler(hidden[:, 0]).tanh()
 
 

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from tformer_lib.core.tokens import TokenEmbedding, check_ids, cross_entropy
+from tformer_lib.core.tokens import check_ids, check_whole, cross_entropy
 from tformer_lib.models.modes import evaluation
 from tformer_lib.numbers import whole
 
@@ -21,6 +21,7 @@ def language_loss(model: nn.Module, batch: Int[Tensor, "B M"]) -> Float[Tensor, 
     Raises:
         ValueError: if there is no next token, or one is not in the vocabulary.
     """
+    check_whole("the batch", batch, "B M")
     logits = model(batch[:, :-1])
     return cross_entropy(logits.flatten(0, 1), batch[:, 1:].flatten())
 
@@ -48,7 +49,7 @@ class MLPLanguageModel(nn.Module):
 
     def forward(self, tokens: Int[Tensor, "B N"]) -> Float[Tensor, "B N vocab"]:
         """At each place the logits of the token after it."""
-        check_ids("tokens", tokens, self.start, "B N")
+        check_ids("tokens", tokens, self.start, "B N", least=1)
         padded = F.pad(tokens, (self.context - 1, 0), value=self.start)
         windows = self.embed(padded.unfold(1, self.context, 1)).flatten(2)
         return self.W_o(torch.tanh(self.W_h(windows)))
@@ -67,7 +68,7 @@ class GRULanguageModel(nn.Module):
 
     def __init__(self, vocab: int, d_embed: int, d_hidden: int):
         super().__init__()
-        self.embed = TokenEmbedding(vocab, d_embed)
+        self.embed = nn.Embedding(vocab, d_embed)
         self.gru = nn.GRU(d_embed, d_hidden, batch_first=True)
         self.W_o = nn.Linear(d_hidden, vocab)
 
@@ -79,6 +80,7 @@ class GRULanguageModel(nn.Module):
         self, tokens: Int[Tensor, "B N"], state: Float[Tensor, "1 B H"] | None = None
     ) -> tuple[Float[Tensor, "B N vocab"], Float[Tensor, "1 B H"]]:
         """The logits, and the state after the last token, from which reading can go on."""
+        check_ids("tokens", tokens, self.embed.num_embeddings, "B N", least=1)
         states, state = self.gru(self.embed(tokens), state)
         return self.W_o(states), state
 

@@ -122,7 +122,9 @@ class Encoder(nn.Module):
 
     def forward(self, source: Int[Tensor, "B S"]) -> tuple[Float[Tensor, "B S Dk"], Bool[Tensor, "B S"]]:
         """The states (B, S, 2H), zeros at padding, and the mask (B, S), True at tokens."""
-        check_ids("tokens", source, self.embed.num_embeddings, "B S")
+        check_ids(
+            "tokens", source, self.embed.num_embeddings, "B S", least=1, device=self.embed.weight.device
+        )
         mask = source != self.pad_id
         lengths = mask.sum(dim=1)
         places = torch.arange(source.shape[1], device=source.device)

@@ -97,8 +97,9 @@ class Translator(nn.Module):
         Padding at a target's end needs no mask: by the causal mask no token before it can see it. A mask of
         the memory is one for all of the target, (B, 1, 1, S), or one for each of its tokens, (B, 1, T, S).
         """
-        past, t = 0 if cache is None else cache.length, target.shape[-1]
+        past = 0 if cache is None else cache.length
         x = self.dropout(self.positions(self.scale * self.embed_target(target), past))
+        t = target.shape[1]
         mask = causal_mask(t, target.device, past=past) if t > 1 else None  # a last token may see all
         h = self.decoder(x, memory, mask, memory_mask, cache)
         return h @ self.embed_target.weight.T + self.bias

@@ -88,8 +88,18 @@ def read_gguf(path: str | os.PathLike[str], *, tensors: bool = True) -> tuple[Se
         raise ImportError("GGUF files are read by the package gguf: pip install gguf") from error
     if not Path(path).is_file():
         raise FileNotFoundError(f"there is no file {path}")
+
+    class Reader(GGUFReader):
+        """Reads nothing beyond the end, where the package finds empty arrays, as many as it is told."""
+
+        def _get(self, offset: int, dtype: Any, count: int = 1, *args: Any, **kwargs: Any) -> Any:
+            found = super()._get(offset, dtype, count, *args, **kwargs)
+            if len(found) != count:
+                raise ValueError(f"it ends before byte {offset}, where {count} numbers should begin")
+            return found
+
     try:
-        file = GGUFReader(path)
+        file = Reader(path)
         values = {name: field.contents() for name, field in file.fields.items()}
         held = {
             tensor.name: torch.tensor(dequantize(tensor.data, tensor.tensor_type)).reshape(
