@@ -92,7 +92,7 @@ def read_gguf(path: str | os.PathLike[str], *, tensors: bool = True) -> tuple[Se
     class Reader(GGUFReader):
         """Reads nothing beyond the end, where the package finds empty arrays, as many as it is told."""
 
-        def _get(self, offset: int, dtype: Any, count: int = 1, *args: Any, **kwargs: Any) -> Any:
+        def _get(self, offset: Any, dtype: Any, count: Any = 1, *args: Any, **kwargs: Any) -> Any:
             found = super()._get(offset, dtype, count, *args, **kwargs)
             if len(found) != count:
                 raise ValueError(f"it ends before byte {offset}, where {count} numbers should begin")
