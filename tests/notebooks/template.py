@@ -10,7 +10,7 @@ from tests.notebooks.rules import Rule
 
 QUOTE = ["**The question.**", "**You need**", "**You will build**", "**Runs in**"]
 COUNT = r"(?:\d+|an?|one|two|three|four|five|ten|twenty|thirty|forty|fifty)"
-RUN_TIME = re.compile(rf"about {COUNT} (?:seconds?|minutes?) on two\s+(?:>\s*)?cores")
+RUN_TIME = re.compile(rf"about {COUNT} (?:seconds?|minutes?) on a laptop with two cores \(AVX2\)")
 NUMBERED = re.compile(r"\$\$\s*\(eq-[\w-]+\)|:label:\s*eq-[\w-]+")
 EXERCISE = re.compile(r"\{exercise(?:-start)?\}[^\n]*\n(?:\s*:(?!label)[^\n]*\n)*\s*:label:\s*(\S+)")
 SOLUTION = re.compile(r"\{solution(?:-start)?\}\s*(\S+)")
@@ -31,7 +31,7 @@ def opening(page: Page, book: Book) -> Iterator[str]:
     if -1 not in places and places != sorted(places):
         yield "the promises of the opening are out of order"
     if not RUN_TIME.search(quote):
-        yield "the opening does not say 'about N seconds on two cores', or minutes"
+        yield "the opening does not say 'about N seconds on a laptop with two cores (AVX2)', or minutes"
 
 
 def parts_in_order(page: Page, book: Book) -> Iterator[str]:

@@ -18,7 +18,7 @@ OPENING = """(ch-made)=
 # A made chapter
 
 > **The question.** What is wrong? **You need** nothing. **You will build** a rule.
-> **Runs in** about 20 seconds on two cores."""
+> **Runs in** about 20 seconds on a laptop with two cores (AVX2)."""
 SETUP = """try:
     import tformer_lib
 except ImportError:
@@ -192,7 +192,7 @@ BROKEN = [
         "out of order",
         replace("**You need** nothing. **You will build**", "**You will build** **You need**"),
     ),
-    ("opening", "on two cores", replace("about 20 seconds", "some time")),
+    ("opening", "on a laptop with two cores", replace("about 20 seconds", "some time")),
     ("parts_in_order", "numbered equation", replace("$$ (eq-made)", "$$")),
     ("parts_in_order", "by hand", replace("by hand", "again")),
     ("parts_in_order", "From columns to rows", replace(":class: columns-to-rows", ":class: note")),

@@ -1,0 +1,61 @@
+"""Claims under other seeds: what is reseeded, and what is said of each claim."""
+
+import pytest
+import seeds
+
+from tests.notebooks.conftest import Cell, commit
+
+CELLS = [
+    Cell("import torch\n\nfrom tformer_lib import claim\n\ntorch.manual_seed(0);"),
+    Cell("x = torch.rand(1000)\nclaim('a.mean', x.mean(), low=0.4, high=0.6, unit='', text='t')"),
+    Cell("claim('a.first', x[0], low=x[0] - 1e-4, high=x[0] + 1e-4, unit='', text='t')"),
+    Cell("first = float(x[0])\nprint(first)", tags=("nbval-ignore-output",)),
+]
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("seed_everything(0)", "seed_everything(3)"),
+        ("torch.Generator().manual_seed(12)", "torch.Generator().manual_seed(15)"),
+        ("fit(model, seed=1, steps=200)", "fit(model, seed=4, steps=200)"),
+        ("np.random.default_rng(0)", "np.random.default_rng(3)"),
+        ("LogisticRegression(random_state=0)", "LogisticRegression(random_state=3)"),
+        ("for seed in (0, 1): seed_everything(seed)", "for seed in (0, 1): seed_everything(seed)"),
+        ("n_seeds=2", "n_seeds=2"),
+    ],
+)
+def test_seeds_in_a_source_move(source, expected):
+    assert seeds.reseed(source, 3) == expected
+
+
+@pytest.fixture(scope="module")
+def path(workplace):
+    path = workplace / "claims.ipynb"
+    commit(path, CELLS)
+    return path
+
+
+def test_claims_are_collected_and_do_not_stop_the_run(path):
+    found, errors = seeds.run(path, 0)
+    assert not errors
+    assert found["a.mean"]["low"] == 0.4
+    assert abs(found["a.mean"]["value"] - 0.5) < 0.1
+    other, errors = seeds.run(path, 1)
+    assert not errors
+    assert other["a.first"]["value"] != found["a.first"]["value"]
+
+
+def test_a_value_outside_its_band_and_a_missing_one_are_marked():
+    page = {name: {"value": 1.0, "low": 0.5, "high": 1.5} for name in ("kept", "left", "gone")}
+    run = {"kept": {"value": 0.9}, "left": {"value": 2.0}}
+    lines = seeds.table(page, {1: run})
+    assert [line.split()[0] for line in lines] == ["kept", "OUTSIDE", "missing"]
+    assert lines[1].endswith("[0.5, 1.5]  1 | 2")
+
+
+def test_a_failing_cell_is_told_and_ends_with_1(workplace, capsys):
+    path = workplace / "failing.ipynb"
+    commit(path, [Cell("1", "assert False, 'not with this seed'")])
+    assert seeds.main([str(path), "--seeds", "1"]) == 1
+    assert "seeds + 1, cell 0: AssertionError: not with this seed" in capsys.readouterr().out
