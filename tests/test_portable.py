@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks import portable
-from benchmarks.portable import Run, Setting, find_pythons, matrix, read, table
+from benchmarks.portable import Run, Setting, done, find_pythons, gather, keep, matrix, read, summary, table
 
 REPORT = """<testsuites><testsuite>
 <testcase classname="book.02_attention.ipynb" name="Cell 0"><properties>
@@ -60,6 +60,29 @@ def test_the_table_says_what_passed_and_what_did_not():
         "| b | passed, 5 s, x 1.00 | not run |",
         "| all | 15 s | 12 s |",
     ]
+
+
+def test_what_was_found_is_kept_until_the_notebook_changes(tmp_path, monkeypatch):
+    monkeypatch.setattr(portable, "KEPT", tmp_path / "kept.json")
+    monkeypatch.setattr(portable, "ROOT", tmp_path)
+    (tmp_path / "book").mkdir()
+    for name in ("a", "b"):
+        (tmp_path / "book" / f"{name}.ipynb").write_text(name)
+    first, second = Setting("3.11", "all", 1), Setting("3.11", "AVX2", 1)
+    keep(first, {"a": Run(10.0, 3), "b": Run(4.0, 1)}, loop=0.5)
+    keep(second, {"a": Run(15.0, 3)}, loop=0.5)
+    keep(second, {"b": Run(4.0, 1, {"Cell 0": "It differs."})}, loop=0.5)
+    assert done(first, "a")
+    assert not done(second, "b")  # it failed
+    found = gather([first, second], ["a", "b"])
+    assert found[1]["notebooks"]["a"] == {"cpu_seconds": 15.0, "loops": 30.0, "failed": [], "ratio": 1.5}
+    assert summary(found).splitlines()[2:] == [
+        "| Python 3.11, all, 1 thread | 2 of 2 | 14 s | 1.00 |",
+        "| Python 3.11, AVX2, 1 thread | 1 of 2 | 19 s | 1.50 |",
+    ]
+    (tmp_path / "book" / "a.ipynb").write_text("changed")
+    assert not done(first, "a")
+    assert "a" not in gather([first, second], ["a", "b"])[0]["notebooks"]
 
 
 def test_an_interpreter_that_does_not_run_is_named():
