@@ -1,4 +1,4 @@
-"""What BERT's pre-training on 85 articles of Wikipedia comes to given nine times as long as on the page.
+"""What BERT's pre-training on 85 articles of Wikipedia comes to given more time than on the page.
 
 The model of Chapter 7, half as wide again and on longer rows, learns both tasks of the paper. It is measured
 on articles held out: the masked tokens by kind, against counting; the next sentence against three kinds of

@@ -5,7 +5,11 @@ import pytest
 from tformer_lib.plots import bert as plots
 from tformer_lib.plots.style import BookFigure
 
-CURVES = {"this page": [(1, 6.4), (100, 6.0)], "recorded": [(1, 6.5), (200, 3.4)]}
+CURVES = {
+    "this page": [(1, 6.4), (100, 6.0)],
+    "recorded": [(1, 6.5), (200, 3.4)],
+    "short rows": [(1, 6.2), (50, 5.9)],
+}
 JUDGED = {"model": {"other": 0.6, "swapped": 0.5}, "words": {"other": 0.59, "swapped": 0.51}}
 PANELS = {
     "intents": {"from scratch": {5: [0.6, 0.7, 0.8], 20: [0.8, 0.8, 0.8]}},
@@ -36,6 +40,7 @@ def test_learning_shows_each_run_and_each_line_to_compare_with():
     drawn = [(list(line.get_xdata()), list(line.get_ydata())) for line in axis.lines]
     assert ([1, 100], [6.4, 6.0]) in drawn
     assert ([1, 200], [6.5, 3.4]) in drawn
+    assert ([1, 50], [6.2, 5.9]) in drawn
     assert [6.3, 6.3] in [heights for _, heights in drawn]
     assert "unigram" in [text.get_text() for text in axis.texts]
 

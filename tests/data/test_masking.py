@@ -266,6 +266,20 @@ def test_without_pairs_a_row_is_one_span():
     assert pads > 0  # at the end of a document
 
 
+def test_the_share_of_the_tokens_chosen():
+    def chosen(**options):
+        asked = words = 0
+        for inputs, _, _, targets, _ in batches(steps=40, **options):
+            tokens = torch.where(targets != IGNORED, targets, inputs)
+            words += int((tokens >= len(SPECIALS)).sum())
+            asked += int((targets != IGNORED).sum())
+        return asked / words
+
+    assert chosen() == pytest.approx(0.15, abs=0.02)
+    assert chosen(share=0.4) == pytest.approx(0.4, abs=0.03)
+    assert chosen(share=1) == 1
+
+
 def test_a_batch_is_what_the_loss_takes():
     torch.manual_seed(0)
     model = PretrainingBERT(BERT(bert_config(8, 2, 1, dropout=0.0), KNOWN.vocab_size, max_len=24))
@@ -280,6 +294,9 @@ def test_what_cannot_be_drawn_is_found_out_at_once():
     for bad in ({"batch": 0}, {"steps": 0}):
         with pytest.raises(ValueError, match="batch and steps are 1 or more"):
             make(DOCUMENTS, **bad)
+    for share in (0, 1.5):
+        with pytest.raises(ValueError, match="share is a probability"):
+            make(DOCUMENTS, share=share)
     with pytest.raises(ValueError, match="length of 4 leaves no place"):
         make(DOCUMENTS, length=4)
     make(DOCUMENTS, length=5)

@@ -91,9 +91,11 @@ class PretrainingBatches:
         steps: the number of batches.
         seed: of what is drawn.
         pairs: if False, a row is [CLS] A [SEP] and all labels are 0.
+        share: of the tokens chosen, see `mask_tokens`.
 
     Raises:
-        ValueError: if `batch` or `steps` is below 1, or as `pack` and `SentenceSpans`.
+        ValueError: if `batch` or `steps` is below 1, `share` is outside (0, 1], or as `pack` and
+            `SentenceSpans`.
 
     Source:
         Devlin et al. 2019, section 3.1 and appendix A.2.
@@ -109,12 +111,15 @@ class PretrainingBatches:
         steps: int,
         seed: int = 0,
         pairs: bool = True,
+        share: float | int = 0.15,
     ):
         if batch < 1 or steps < 1:
             raise ValueError(f"batch and steps are 1 or more, got {batch} and {steps}")
+        if not 0 < share <= 1:
+            raise ValueError(f"share is a probability in (0, 1], got {share}")
         self.spans = SentenceSpans(documents, tokenizer)
         self.tokenizer, self.batch, self.length = tokenizer, batch, length
-        self.steps, self.seed, self.pairs = steps, seed, pairs
+        self.steps, self.seed, self.pairs, self.share = steps, seed, pairs, share
         for label in (FOLLOWS, DOES_NOT):  # what cannot be drawn is found out now
             self._row(random.Random(seed), label)
         special(tokenizer, "[MASK]")
@@ -130,7 +135,7 @@ class PretrainingBatches:
             labels = chance.choices(kinds, k=self.batch)
             rows = [self._row(chance, label) for label in labels]
             tokens, segments = (torch.tensor(side) for side in zip(*rows, strict=True))
-            inputs, targets = mask_tokens(tokens, self.tokenizer, generator=generator)
+            inputs, targets = mask_tokens(tokens, self.tokenizer, share=self.share, generator=generator)
             yield inputs, segments, padding_mask(tokens, pad), targets, torch.tensor(labels)
 
     def _row(self, chance: random.Random, label: int) -> tuple[list[int], list[int]]:

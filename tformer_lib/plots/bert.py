@@ -35,11 +35,12 @@ def learning(curves: Mapping[str, Sequence[Point]], lines: Mapping[str, float]) 
     """Held-out loss in nats against the step, logarithmic: a line a run, and dotted lines to compare with.
 
     Args:
-        curves: from a run's name to its measurements, each a step, from 1 on, and a loss.
+        curves: from the names of up to three runs to measurements, each a step, from 1 on, and a loss.
         lines: from a name to a loss.
     """
     figure, axis = new_figure(height=3.8)
-    for (name, points), (colour, marker) in zip(curves.items(), ((BLUE, "o"), (SKY, "D")), strict=False):
+    looks = ((BLUE, "o"), (SKY, "D"), (BLUE, "^"))
+    for (name, points), (colour, marker) in zip(curves.items(), looks, strict=False):
         steps, losses = zip(*points, strict=True)
         axis.plot(steps, losses, color=colour, marker=marker, markersize=5, label=name)
     left = min(step for points in curves.values() for step, _ in points)
