@@ -13,7 +13,7 @@ does. A table says for each notebook and setting: passed, or which cells differe
 that of the first setting, at most 2. A notebook's cost is also held as a
 multiple of a calibration loop, the training of a small model, which is timed before and after each setting.
 Messages are left in `_build/portable/`, and what was found is kept there: `--resume` goes on where a run
-stopped, and `--record` records the table of it; README shows it in short.
+stopped, and `--record` records of it the settings under which all notebooks have been run.
 
 It ends with 1 if a cell failed, a ratio is over 2, or a notebook costs more than a chapter may. About an hour
 on two quiet cores.
@@ -232,8 +232,10 @@ def load_kept() -> dict[str, dict[str, dict]]:
 
 
 def digest(name: str) -> str:
-    """A notebook's file in short: what was found of another one counts no more."""
-    return hashlib.sha256((ROOT / "book" / f"{name}.ipynb").read_bytes()).hexdigest()[:16]
+    """A notebook's code and outputs in short: what was found of others counts no more."""
+    notebook = json.loads((ROOT / "book" / f"{name}.ipynb").read_text("utf8"))
+    code = [(c["source"], c["outputs"]) for c in notebook["cells"] if c["cell_type"] == "code"]
+    return hashlib.sha256(json.dumps(code, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def done(setting: Setting, name: str) -> bool:
@@ -260,13 +262,13 @@ def gather(settings: list[Setting], names: list[str]) -> list[dict]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs the matrix and prints its table; 1 if something failed, or is still to be run for a record."""
+    """Runs the matrix and prints its table; 1 if something failed."""
     parser = argparse.ArgumentParser(description="Run every notebook under a matrix of settings.")
     parser.add_argument("notebooks", nargs="*", type=Path, help="all of book/*.ipynb if none is named")
     parser.add_argument("--pythons", nargs="*", default=[], help="interpreters beside this one")
     parser.add_argument("--only", nargs="*", default=[], help="words, all of them in a setting's name")
     parser.add_argument("--resume", action="store_true", help="leave out what has passed and is unchanged")
-    parser.add_argument("--record", action="store_true", help="record the table of all that was found")
+    parser.add_argument("--record", action="store_true", help="record the settings that are complete")
     options = parser.parse_args(arguments)
     names = sorted(p.stem for p in options.notebooks or (ROOT / "book").glob("*.ipynb"))
     pythons = find_pythons(options.pythons)
@@ -294,10 +296,11 @@ def main(arguments: list[str] | None = None) -> int:
     rows = [row for result in results for row in result["notebooks"].values()]
     bad = any(row["failed"] or row["ratio"] > MOST or row["loops"] > MOST_LOOPS for row in rows)
     if options.record:
-        if len(rows) < len(settings) * len(names):
-            sys.exit("nothing is recorded: some notebooks have not been run under some settings (--resume)")
-        seconds = sum(row["cpu_seconds"] for row in rows)
-        print("recorded:", record("portable", results, seeds=[0], cpu_seconds=seconds))
+        whole = [result for result in results if len(result["notebooks"]) == len(names)]
+        if not whole:
+            sys.exit("nothing is recorded: under no setting have all notebooks been run (--resume)")
+        seconds = sum(row["cpu_seconds"] for result in whole for row in result["notebooks"].values())
+        print("recorded:", record("portable", whole, seeds=[0], cpu_seconds=seconds))
     return int(bad)
 
 

@@ -1,5 +1,7 @@
 """The matrix of machines: its settings, what is read from a run, the table."""
 
+import json
+
 import pytest
 
 from benchmarks import portable
@@ -66,8 +68,14 @@ def test_what_was_found_is_kept_until_the_notebook_changes(tmp_path, monkeypatch
     monkeypatch.setattr(portable, "KEPT", tmp_path / "kept.json")
     monkeypatch.setattr(portable, "ROOT", tmp_path)
     (tmp_path / "book").mkdir()
-    for name in ("a", "b"):
-        (tmp_path / "book" / f"{name}.ipynb").write_text(name)
+
+    def write(name, source, text="prose"):
+        code = {"cell_type": "code", "source": source, "outputs": []}
+        cells = [{"cell_type": "markdown", "source": text}, code]
+        (tmp_path / "book" / f"{name}.ipynb").write_text(json.dumps({"cells": cells}))
+
+    write("a", "1")
+    write("b", "2")
     first, second = Setting("3.11", "all", 1), Setting("3.11", "AVX2", 1)
     keep(first, {"a": Run(10.0, 3), "b": Run(4.0, 1)}, loop=0.5)
     keep(second, {"a": Run(15.0, 3)}, loop=0.5)
@@ -80,7 +88,9 @@ def test_what_was_found_is_kept_until_the_notebook_changes(tmp_path, monkeypatch
         "| Python 3.11, all, 1 thread | 2 of 2 | 14 s | 1.00 |",
         "| Python 3.11, AVX2, 1 thread | 1 of 2 | 19 s | 1.50 |",
     ]
-    (tmp_path / "book" / "a.ipynb").write_text("changed")
+    write("a", "1", text="other prose")
+    assert done(first, "a")
+    write("a", "one")
     assert not done(first, "a")
     assert "a" not in gather([first, second], ["a", "b"])[0]["notebooks"]
 
