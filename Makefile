@@ -1,12 +1,13 @@
 # Two commands matter: `make book` and `make test`. `make` alone lists all of them.
 .DEFAULT_GOAL := help
-.PHONY: help book test execute serve lint clean env
+.PHONY: help book test check portable execute serve lint clean env
 
 # The first Python that is new enough; `make PYTHON=/path/to/python ...` chooses another.
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo "$$p" && exit; \
 	done; for p in python3 python; do command -v "$$p" >/dev/null 2>&1 && echo "$$p" && exit; done)
 PORT ?= 8000
+.NOTPARALLEL: # one installation at a time
 BIN := .venv/bin
 comma := ,
 
@@ -19,19 +20,28 @@ help: ## list the commands
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1|\2/' \
 		| awk -F'|' '{printf "%-16s%s\n", $$1, $$2}'
 
-env: .venv/.installed
+env: .venv/.installed ## make .venv and install everything into it, without running anything
 
-.venv/.installed: requirements.txt pyproject.toml
+# Two sets in one .venv: what the site needs, and everything. A stamp says which is there.
+.venv/.installed: requirements.txt requirements-site.txt pyproject.toml
+.venv/.installed-site: requirements-site.txt
+.venv/.installed .venv/.installed-site:
 	@if [ -z "$(PYTHON)" ] || ! command -v "$(PYTHON)" >/dev/null 2>&1; then \
 		echo "No Python was found$(if $(PYTHON),$(comma) at $(PYTHON)): install Python 3.11 or newer and run make again, or name one with 'make PYTHON=/path/to/python3.11 ...'." >&2; \
 		exit 1; fi
-	@"$(PYTHON)" tools/bootstrap.py
+	@"$(PYTHON)" tools/bootstrap.py $<
 
-book: env ## build the site from the committed outputs and say where it lies
+book: .venv/.installed-site ## build the site from the committed outputs and say where it lies
 	@$(BIN)/python tools/build_site.py
 
 test: env ## run every test: the package, every notebook, figures, style, the site
 	@$(BIN)/python -m pytest -n 2 --dist loadfile
+
+check: env ## run what a change can break, and say why (BASE= names what to compare with)
+	@$(BIN)/python tools/check.py $(if $(BASE),--base "$(BASE)")
+
+portable: env ## run all notebooks under a matrix of processors, threads and Pythons (PYTHONS= names more)
+	@$(BIN)/python benchmarks/portable.py $(if $(PYTHONS),--pythons $(PYTHONS))
 
 execute: env ## run all notebooks afresh, in order, and save their outputs
 	@$(BIN)/python tools/execute.py

@@ -2,8 +2,8 @@
 
 "final state": the decoder reads one vector. "final state, twice as wide": the same with a vector of twice
 the width, and so about three times the parameters. "attention": additive attention, with as many parameters
-as the first. Same batches, steps and schedule for all. Chapters 1 and 2 draw the record and
-repeat its first seed, the one with the first model, the other with the first and the third.
+as the first. Same batches, steps and schedule for all. Chapters 1 and 2 draw the record and train for
+fewer steps on sequences of up to ten symbols.
 """
 
 import torch

@@ -8,17 +8,20 @@
 - each Python from 3.11 to 3.13 that is installed (`--pythons` names others), in an environment of its own,
   `.venv-3.12` for instance, which is made where it is missing.
 
-"plain" is tried with one thread on the first Python alone. Outputs and figures are compared as `make test`
+Two threads and "plain" are tried on the first Python alone. Outputs and figures are compared as `make test`
 does. A table says for each notebook and setting: passed, or which cells differed, and its processor time over
 that of the first setting, at most 2. A notebook's cost is also held as a
 multiple of a calibration loop, the training of a small model, which is timed before and after each setting.
-Messages are left in `_build/portable/`. With `--record` the table is recorded; README shows it in short.
+Messages are left in `_build/portable/`, and what was found is kept there: `--resume` goes on where a run
+stopped, and `--record` records of it the settings under which all notebooks have been run.
 
 It ends with 1 if a cell failed, a ratio is over 2, or a notebook costs more than a chapter may. About an hour
 on two quiet cores.
 """
 
 import argparse
+import hashlib
+import json
 import os
 import re
 import shutil
@@ -29,10 +32,12 @@ from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 
+from tformer_lib.files import replace_file
 from tformer_lib.recorded import record
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "_build" / "portable"
+KEPT = RESULTS / "kept.json"
 VERSIONS = ("3.11", "3.12", "3.13")
 MOST = 2.0  # a notebook's processor time over that under the first setting
 MOST_LOOPS = 330  # a notebook's processor time over that of the calibration loop: 90 s where it takes 0.27
@@ -138,8 +143,9 @@ def environment_of(number: str, python: str) -> Path:
 
 def matrix(versions: list[str]) -> list[Setting]:
     """All settings, the reference first."""
-    settings = [Setting(v, i, t) for t, v, i in product((1, 2), versions, ("all", "AVX2"))]
-    return [settings[0], Setting(versions[0], "plain", 1), *settings[1:]]
+    one_thread = [Setting(v, i, 1) for v, i in product(versions, ("all", "AVX2"))]
+    two_threads = [Setting(versions[0], i, 2) for i in ("all", "AVX2")]
+    return [*one_thread, *two_threads, Setting(versions[0], "plain", 1)]
 
 
 def calibrate(python: Path, setting: Setting) -> float:
@@ -201,56 +207,101 @@ def summary(results: list[dict]) -> str:
     for result in results:
         runs = result["notebooks"].values()
         passed = f"{sum(not n['failed'] for n in runs)} of {len(runs)}"
-        seconds, ratio = sum(n["cpu_seconds"] for n in runs), max(n["ratio"] for n in runs)
+        seconds, ratio = sum(n["cpu_seconds"] for n in runs), max((n["ratio"] for n in runs), default=1.0)
         lines.append(f"| {result['setting']} | {passed} | {seconds:.0f} s | {ratio:.2f} |")
     return "\n".join(lines)
+
+
+def keep(setting: Setting, runs: dict[str, Run], loop: float) -> None:
+    """Adds what was found under a setting to what is kept."""
+    kept = load_kept()
+    rows = kept.setdefault(str(setting), {})
+    for name, one in runs.items():
+        rows[name] = {
+            "notebook": digest(name),
+            "cpu_seconds": round(one.cpu_seconds, 1),
+            "loops": round(one.cpu_seconds / loop, 1),
+            "failed": sorted(one.failed),
+        }
+    replace_file(KEPT, json.dumps(kept, indent=1).encode())
+
+
+def load_kept() -> dict[str, dict[str, dict]]:
+    """What was found, by setting and notebook."""
+    return json.loads(KEPT.read_text("utf8")) if KEPT.exists() else {}
+
+
+def digest(name: str) -> str:
+    """A notebook's code and outputs in short: what was found of others counts no more."""
+    notebook = json.loads((ROOT / "book" / f"{name}.ipynb").read_text("utf8"))
+    code = [(c["source"], c["outputs"]) for c in notebook["cells"] if c["cell_type"] == "code"]
+    return hashlib.sha256(json.dumps(code, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def done(setting: Setting, name: str) -> bool:
+    """Whether this notebook, as it is, has passed under this setting."""
+    found = load_kept().get(str(setting), {}).get(name)
+    return found is not None and not found["failed"] and found["notebook"] == digest(name)
+
+
+def gather(settings: list[Setting], names: list[str]) -> list[dict]:
+    """What is kept of these notebooks under each setting; ratios are to the first."""
+    kept, results = load_kept(), []
+    first = kept.get(str(settings[0]), {})
+    for setting in settings:
+        rows = {}
+        for name in names:
+            found = kept.get(str(setting), {}).get(name)
+            if found is None or found["notebook"] != digest(name):
+                continue
+            reference = first.get(name, found)["cpu_seconds"]
+            ratio = round(found["cpu_seconds"] / reference, 2) if reference else 1.0
+            rows[name] = {k: found[k] for k in ("cpu_seconds", "loops", "failed")} | {"ratio": ratio}
+        results.append({"setting": str(setting), "notebooks": rows})
+    return results
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs the matrix and prints its table; 1 if something failed."""
     parser = argparse.ArgumentParser(description="Run every notebook under a matrix of settings.")
-    parser.add_argument("notebooks", nargs="*", help="all of book/*.ipynb if none is named")
+    parser.add_argument("notebooks", nargs="*", type=Path, help="all of book/*.ipynb if none is named")
     parser.add_argument("--pythons", nargs="*", default=[], help="interpreters beside this one")
     parser.add_argument("--only", nargs="*", default=[], help="words, all of them in a setting's name")
-    parser.add_argument("--record", action="store_true", help="record the table")
+    parser.add_argument("--resume", action="store_true", help="leave out what has passed and is unchanged")
+    parser.add_argument("--record", action="store_true", help="record the settings that are complete")
     options = parser.parse_args(arguments)
-    notebooks = options.notebooks or ["book"]
+    names = sorted(p.stem for p in options.notebooks or (ROOT / "book").glob("*.ipynb"))
     pythons = find_pythons(options.pythons)
-    interpreters = {number: environment_of(number, python) for number, python in pythons.items()}
+    settings = matrix(list(pythons))
+    chosen = [s for s in settings if all(word in str(s) for word in options.only)]
+    if not chosen:
+        sys.exit(f"no setting has {options.only} in its name: {', '.join(map(str, settings))}")
     RESULTS.mkdir(parents=True, exist_ok=True)
-    settings = [s for s in matrix(list(pythons)) if all(word in str(s) for word in options.only)]
-    if not settings:
-        sys.exit(f"no setting has {options.only} in its name: {', '.join(map(str, matrix(list(pythons))))}")
-    results: list[dict] = []
-    for setting in settings:
-        print(f"{setting} ...", flush=True)
-        python = interpreters[setting.python]
+    for setting in chosen:
+        wanted = [n for n in names if not (options.resume and done(setting, n))]
+        if not wanted:
+            continue
+        print(f"{setting}: {', '.join(wanted)} ...", flush=True)
+        python = environment_of(setting.python, pythons[setting.python])
         before = calibrate(python, setting)
-        runs = run(python, setting, notebooks)
-        loop = (before + calibrate(python, setting)) / 2
-        first = results[0]["notebooks"] if results else {}
-        found = {}
-        for name, one in sorted(runs.items()):
-            reference = first.get(name, {}).get("cpu_seconds", one.cpu_seconds)
-            found[name] = {
-                "cpu_seconds": round(one.cpu_seconds, 1),
-                "ratio": round(one.cpu_seconds / reference, 2) if reference else 1.0,
-                "loops": round(one.cpu_seconds / loop, 1),
-                "failed": sorted(one.failed),
-            }
+        runs = run(python, setting, [f"book/{name}.ipynb" for name in wanted])
+        keep(setting, runs, (before + calibrate(python, setting)) / 2)
+        for name, one in runs.items():
             for cell, message in one.failed.items():
-                print(f"  {name}, {cell}:\n    " + message[:1500].replace("\n", "\n    "))
-        results.append({"setting": str(setting), "calibration_seconds": round(loop, 3), "notebooks": found})
-        print(f"  {sum(bool(n['failed']) for n in found.values())} notebooks failed", flush=True)
+                print(f"  {name}, {cell}:\n    " + message[:1500].replace("\n", "\n    "), flush=True)
+    results = gather(settings, names)
     text = table(results)
     (RESULTS / "table.md").write_text(text + "\n", "utf8")
     print(text, summary(results), sep="\n\n")
-    all_runs = [n for r in results for n in r["notebooks"].values()]
-    slow = [n for n in all_runs if n["ratio"] > MOST or n["loops"] > MOST_LOOPS]
+    rows = [row for result in results for row in result["notebooks"].values()]
+    bad = any(row["failed"] or row["ratio"] > MOST or row["loops"] > MOST_LOOPS for row in rows)
     if options.record:
-        seconds = sum(n["cpu_seconds"] for n in all_runs)
-        print("recorded:", record("portable", results, seeds=[0], cpu_seconds=seconds))
-    return 1 if slow or any(n["failed"] for n in all_runs) else 0
+        whole = [result for result in results if len(result["notebooks"]) == len(names)]
+        if not whole:
+            sys.exit("nothing is recorded: under no setting have all notebooks been run (--resume)")
+        seconds = sum(row["cpu_seconds"] for result in whole for row in result["notebooks"].values())
+        print("recorded:", record("portable", whole, seeds=[0], cpu_seconds=seconds))
+    return int(bad)
 
 
 if __name__ == "__main__":

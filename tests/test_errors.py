@@ -211,6 +211,28 @@ CASES = {
     "unknown token": (ValueError, ["token 11", "of 11"], lambda: generate(gpt, [1, 11], 2)),
     "unknown stop token": (ValueError, ["stop token 12", "of 11"], lambda: generate(gpt, [1], 2, stop=12)),
     "fewer than no tokens": (ValueError, ["max_new_tokens", "-1"], lambda: generate(gpt, [1], -1)),
+    "a token beyond the vocabulary": (
+        ValueError,
+        ["tokens", "0 to 10", "from 3 to 12"],
+        lambda: gpt(torch.tensor([[3, 12]])),
+    ),
+    "a token below the vocabulary": (ValueError, ["0 to 10", "-1"], lambda: gpt(torch.tensor([[3, -1]]))),
+    "config: epsilon": (ValueError, ["norm_eps", "-1.0"], lambda: TransformerConfig(16, 4, 1, norm_eps=-1.0)),
+    "config: no epsilon": (
+        ValueError,
+        ["norm_eps", "nan"],
+        lambda: TransformerConfig(16, 4, 1, norm_eps=float("nan")),
+    ),
+    "head of no width": (
+        ValueError,
+        ["width", "(2, 4, 5, 0)"],
+        lambda: attention(*qkv((2, 4, 5, 0), (2, 4, 7, 0))),
+    ),
+    "cache for another stack": (
+        ValueError,
+        ["2 blocks", "has 1"],
+        lambda: cached(Transformer(config), KVCache(2), x),
+    ),
     "context beyond the table": (
         ValueError,
         ["context=9", "max_len=8"],
@@ -283,6 +305,12 @@ UNTYPED_CASES = {
         ["norm_placement", "'middle'"],
         lambda: TransformerConfig(16, 4, 1, norm_placement="middle"),
     ),
+    "half a token more": (TypeError, ["max_new_tokens", "2.5"], lambda: generate(gpt, [1], 5 / 2)),
+    "half a stop token": (TypeError, ["stop token", "2.5"], lambda: generate(gpt, [1], 2, stop=2.5)),
+    "one axis of tokens": (ValueError, ["(B, N)", "(3,)"], lambda: gpt(torch.ones(3).long())),
+    "tokens that are not whole": (TypeError, ["float32"], lambda: gpt(torch.ones(2, 3))),
+    "another dtype than the weights": (TypeError, ["float32", "float64"], lambda: layer(x.double())),
+    "half a width": (TypeError, ["d_model", "16.0"], lambda: TransformerConfig(16.0, 4, 1)),
     "mlp: choice": (ValueError, ["activation", "'tanh'"], lambda: MLP(16, activation="tanh")),
 }
 

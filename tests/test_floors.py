@@ -12,7 +12,8 @@ import tformer_lib
 
 ROOT = Path(tformer_lib.__file__).parent
 FLOORS = [  # from the ground up; a module stands on the floor of the longest prefix that it has
-    {"core.masks", "core.shapes", "core.cache", "core.patches", "files"},
+    {"numbers", "files"},
+    {"core.masks", "core.shapes", "core.cache", "core.patches", "core.tokens"},
     {"core.attention", "core.score_bias"},
     {"core.positions", "core.efficient.blocks", "core.efficient.key_masks"},
     {"core.transformer", "core.efficient"},

@@ -1,9 +1,11 @@
 """The matrix of machines: its settings, what is read from a run, the table."""
 
+import json
+
 import pytest
 
 from benchmarks import portable
-from benchmarks.portable import Run, Setting, find_pythons, matrix, read, table
+from benchmarks.portable import Run, Setting, done, find_pythons, gather, keep, matrix, read, summary, table
 
 REPORT = """<testsuites><testsuite>
 <testcase classname="book.02_attention.ipynb" name="Cell 0"><properties>
@@ -15,13 +17,15 @@ REPORT = """<testsuites><testsuite>
 </testsuite></testsuites>"""
 
 
-def test_the_matrix_has_every_pair_and_begins_with_the_reference():
+def test_the_matrix_begins_with_the_reference_and_has_each_setting_once():
     settings = matrix(["3.11", "3.12"])
     assert settings[0] == Setting("3.11", "all", 1)
-    pairs = {(s.python, s.instructions, s.threads) for s in settings}
-    assert {(v, i, t) for v in ("3.11", "3.12") for i in ("all", "AVX2") for t in (1, 2)} < pairs
-    assert pairs - {p for p in pairs if p[1] != "plain"} == {("3.11", "plain", 1)}
-    assert len(pairs) == len(settings) == 9
+    assert {(s.python, s.instructions, s.threads) for s in settings} == {
+        *((v, i, 1) for v in ("3.11", "3.12") for i in ("all", "AVX2")),
+        *(("3.11", i, 2) for i in ("all", "AVX2")),
+        ("3.11", "plain", 1),
+    }
+    assert len(set(map(str, settings))) == len(settings) == 7
 
 
 def test_a_setting_switches_every_library(monkeypatch):
@@ -58,6 +62,37 @@ def test_the_table_says_what_passed_and_what_did_not():
         "| b | passed, 5 s, x 1.00 | not run |",
         "| all | 15 s | 12 s |",
     ]
+
+
+def test_what_was_found_is_kept_until_the_notebook_changes(tmp_path, monkeypatch):
+    monkeypatch.setattr(portable, "KEPT", tmp_path / "kept.json")
+    monkeypatch.setattr(portable, "ROOT", tmp_path)
+    (tmp_path / "book").mkdir()
+
+    def write(name, source, text="prose"):
+        code = {"cell_type": "code", "source": source, "outputs": []}
+        cells = [{"cell_type": "markdown", "source": text}, code]
+        (tmp_path / "book" / f"{name}.ipynb").write_text(json.dumps({"cells": cells}))
+
+    write("a", "1")
+    write("b", "2")
+    first, second = Setting("3.11", "all", 1), Setting("3.11", "AVX2", 1)
+    keep(first, {"a": Run(10.0, 3), "b": Run(4.0, 1)}, loop=0.5)
+    keep(second, {"a": Run(15.0, 3)}, loop=0.5)
+    keep(second, {"b": Run(4.0, 1, {"Cell 0": "It differs."})}, loop=0.5)
+    assert done(first, "a")
+    assert not done(second, "b")  # it failed
+    found = gather([first, second], ["a", "b"])
+    assert found[1]["notebooks"]["a"] == {"cpu_seconds": 15.0, "loops": 30.0, "failed": [], "ratio": 1.5}
+    assert summary(found).splitlines()[2:] == [
+        "| Python 3.11, all, 1 thread | 2 of 2 | 14 s | 1.00 |",
+        "| Python 3.11, AVX2, 1 thread | 1 of 2 | 19 s | 1.50 |",
+    ]
+    write("a", "1", text="other prose")
+    assert done(first, "a")
+    write("a", "one")
+    assert not done(first, "a")
+    assert "a" not in gather([first, second], ["a", "b"])[0]["notebooks"]
 
 
 def test_an_interpreter_that_does_not_run_is_named():

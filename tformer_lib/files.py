@@ -1,7 +1,9 @@
 """Files that are whole or not there: what the package writes, it puts in place in one step."""
 
+import json
 import os
 from pathlib import Path
+from typing import Any
 
 
 def replace_file(path: str | os.PathLike[str], content: bytes) -> None:
@@ -28,3 +30,15 @@ def replace_file(path: str | os.PathLike[str], content: bytes) -> None:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def parse_json(text: str | bytes) -> Any:
+    """What the JSON text holds.
+
+    Raises:
+        ValueError: if it is no JSON, or is nested too deep to be read (some ten thousand brackets).
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None

@@ -1,5 +1,8 @@
 # ruff: noqa: UP031, RUF005
-"""Makes .venv and installs requirements.txt into it, or says in one sentence what is missing.
+"""Makes .venv and installs a file of requirements into it, or says in one sentence what is missing.
+
+`requirements-site.txt` is what the site is built with; `requirements.txt`, the default, is everything. The
+variable VENV names another folder than .venv.
 
 Plain standard library, and nothing that an old Python could not at least parse: it is the first thing that
 runs on a new machine.
@@ -12,7 +15,12 @@ import sys
 import time
 
 OLDEST = (3, 11)
+STAMPS = {  # what is there when a file is installed
+    "requirements-site.txt": [".installed-site"],
+    "requirements.txt": [".installed-site", ".installed"],
+}
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+VENV = os.environ.get("VENV") or ".venv"
 NO_NETWORK = re.compile(
     r"NewConnectionError|Failed to establish|name resolution|Name or service not known|ConnectTimeout"
     r"|Network is unreachable|Max retries exceeded|Connection refused|ProxyError|Read timed out|getaddrinfo"
@@ -57,33 +65,36 @@ def usable(python):
 
 
 def main():
-    """Makes the environment that the Makefile asks for, and leaves a stamp when it is complete."""
+    """Makes the environment that the Makefile asks for, and leaves its stamps when it is complete."""
+    wanted = sys.argv[1] if len(sys.argv) > 1 else "requirements.txt"
+    if wanted not in STAMPS:
+        stop("%s is none of the files that can be installed: %s." % (wanted, ", ".join(sorted(STAMPS))))
     check_python()
     os.chdir(ROOT)
-    python = os.path.join(".venv", "bin", "python")
-    log = os.path.join(".venv", "install.log")
+    python = os.path.join(VENV, "bin", "python")
+    log = os.path.join(VENV, wanted.replace("requirements", "install").replace(".txt", ".log"))
     started = time.time()
     if not usable(python):
-        sys.stdout.write("Making .venv with %s ...\n" % sys.executable)
+        sys.stdout.write("Making %s with %s ...\n" % (VENV, sys.executable))
         sys.stdout.flush()
         made = subprocess.Popen(
-            [sys.executable, "-m", "venv", "--clear", ".venv"],
+            [sys.executable, "-m", "venv", "--clear", VENV],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
         )
         answer = made.communicate()[0].decode("utf-8", "replace")
         if made.returncode:
             stop(
-                "%s could not make a virtual environment in .venv (%s): mend that, or choose another "
-                "Python with `make PYTHON=...`." % (sys.executable, " ".join(answer.split())[-300:])
+                "%s could not make a virtual environment in %s (%s): mend that, or choose another "
+                "Python with `make PYTHON=...`." % (sys.executable, VENV, " ".join(answer.split())[-300:])
             )
-    sys.stdout.write("Installing requirements.txt into .venv (once; the log is %s) ...\n" % log)
+    sys.stdout.write("Installing %s into %s (once; the log is %s) ...\n" % (wanted, VENV, log))
     sys.stdout.flush()
     with open(log, "w") as out:
         code = subprocess.call(
             [python, "-m", "pip", "install", "--disable-pip-version-check", "--progress-bar", "off"]
             # seqeval has no wheel, and the old way of building it fails in an environment that has wheel
-            + ["--use-pep517", "-r", "requirements.txt"],
+            + ["--use-pep517", "-r", wanted],
             stdout=out,
             stderr=subprocess.STDOUT,
         )
@@ -96,11 +107,10 @@ def main():
                 "connect this machine to the network, or point pip at a local index, and run make again."
             )
         errors = [line for line in text.splitlines() if line.startswith("ERROR")] or text.splitlines()[-1:]
-        stop(
-            "pip could not install requirements.txt (%s): the whole story is in %s." % (errors[-1][:300], log)
-        )
-    with open(os.path.join(".venv", ".installed"), "w") as stamp:
-        stamp.write("requirements.txt is installed\n")
+        stop("pip could not install %s (%s): the whole story is in %s." % (wanted, errors[-1][:300], log))
+    for name in STAMPS[wanted]:
+        with open(os.path.join(VENV, name), "w") as stamp:
+            stamp.write("%s is installed\n" % wanted)
     sys.stdout.write("Installed in %d s.\n" % (time.time() - started))
 
 

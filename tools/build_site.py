@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SITE = ROOT / "_build" / "html"
 STAMP = ROOT / "_build" / "site.stamp"  # as new as the last build that succeeded
-SOURCES = ("_config.yml", "_toc.yml", "references.bib", "requirements.txt", "book", "tformer_lib")
+SOURCES = ("_config.yml", "_toc.yml", "references.bib", "requirements-site.txt", "book", "tformer_lib")
 
 
 def is_fresh() -> bool:

@@ -1,6 +1,8 @@
 """The book's Sphinx extension: chapter numbers, addresses, a site that stands alone."""
 
 import codecs
+import contextlib
+import io
 import re
 import shutil
 from pathlib import Path, PurePosixPath
@@ -27,9 +29,10 @@ CHAPTER = re.compile(r"(\d\d)([a-z]?)_")
 def free_codecs() -> None:
     """Takes back the names of codecs that `future_typing` claims: every unknown one.
 
-    It comes with the package that carries Shakespeare's plays, and is registered
-    whenever this Python starts. The bibliography's codec, "ulatex", is registered after
-    it, and would never be asked. A look-up is remembered: each trial takes a new name.
+    It comes with the package that carries Shakespeare's plays. The site does not need
+    it; where it is installed it is registered whenever this Python starts. The
+    bibliography's codec, "ulatex", is registered after it, and would never be asked. A
+    look-up is remembered: each trial takes a new name.
     """
     try:
         from future_typing.codec import search_function
@@ -42,6 +45,16 @@ def free_codecs() -> None:
             return
         codecs.unregister(search_function)
     raise ExtensionError("a package claims every codec: no bibliography can be read")
+
+
+def load_opengraph(app: Sphinx) -> None:
+    """Loads the extension that describes pages to social networks, without its words.
+
+    It says on every start that it cannot draw cards without matplotlib, which the site
+    does not install: it has a card (`ogp_image`).
+    """
+    with contextlib.redirect_stdout(io.StringIO()):
+        app.setup_extension("sphinxext.opengraph")
 
 
 def set_addresses(app: Sphinx, config) -> None:
@@ -171,6 +184,7 @@ def tidy_page(
 def setup(app: Sphinx) -> dict:
     """Connects the handlers above."""
     free_codecs()
+    load_opengraph(app)
     app.connect("config-inited", set_addresses, priority=200)
     app.connect("builder-inited", vendor_mathjax)
     app.connect("env-get-updated", number_chapters, priority=900)

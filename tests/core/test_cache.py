@@ -128,7 +128,7 @@ def test_selected_rows_keep_their_context():
 
 def test_not_for_another_stack():
     model = Transformer(TransformerConfig(8, 2, 3))
-    with torch.no_grad(), pytest.raises(ValueError, match="zip"):
+    with torch.no_grad(), pytest.raises(ValueError, match="for 2 blocks, and the stack has 3"):
         model(torch.randn(1, 2, 8), cache=KVCache(2))
 
 

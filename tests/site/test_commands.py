@@ -3,6 +3,7 @@
 import ast
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -34,7 +35,13 @@ def clone(tmp_path) -> Path:
     """The files that `make book` starts from, in a folder without .venv."""
     folder = tmp_path / "clone"
     (folder / "tools").mkdir(parents=True)
-    for name in ("Makefile", "requirements.txt", "pyproject.toml", "tools/bootstrap.py"):
+    for name in (
+        "Makefile",
+        "requirements.txt",
+        "requirements-site.txt",
+        "pyproject.toml",
+        "tools/bootstrap.py",
+    ):
         shutil.copy(ROOT / name, folder / name)
     return folder
 
@@ -102,7 +109,7 @@ def test_offline(clone):
         PIP_NO_CACHE_DIR="1",
     )
     assert "needs (later ones do not): connect this machine to the network" in one_sentence(answer)
-    assert not (clone / ".venv" / ".installed").exists()
+    assert not list((clone / ".venv").glob(".installed*"))
 
 
 def test_serve_before_book(clone):
@@ -115,28 +122,76 @@ def test_make_alone_lists_the_commands(clone):
     answer = run_make(clone)
     assert answer.returncode == 0
     listed = re.findall(r"^  make (\w+) ", answer.stdout, re.MULTILINE)
-    assert set(listed) == {"help", "book", "test", "execute", "serve", "lint", "clean"}
+    commands = "help env book test check portable execute serve lint clean"
+    assert listed == commands.split()
 
 
 def test_bootstrap_parses_on_old_pythons():
     ast.parse((ROOT / "tools" / "bootstrap.py").read_text("utf8"), feature_version=(3, 4))
 
 
-def test_requirements_are_pinned_and_complete():
-    lines = (ROOT / "requirements.txt").read_text("utf8").splitlines()
-    lines = [line for line in lines if line and not line.startswith("#")]
-    assert lines[-1] == "-e ."
-    pinned = {}
-    for line in lines[:-1]:
+def lines_of(name: str) -> list[str]:
+    """The lines of a file of requirements that say something."""
+    lines = (ROOT / name).read_text("utf8").splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def pins(lines: list[str]) -> dict[str, Requirement]:
+    """Each line is an exact version; by the package's name."""
+    found = {}
+    for line in lines:
         requirement = Requirement(line)
         assert re.fullmatch(r"==[\w.]+", str(requirement.specifier)), line
-        pinned[canonicalize_name(requirement.name)] = requirement
-    assert str(pinned["torch"].specifier) == "==2.13.0"
-    wanted = {canonicalize_name("tformer-lib"), *pinned}
-    for name in wanted:
+        found[canonicalize_name(requirement.name)] = requirement
+    assert len(found) == len(lines)
+    return found
+
+
+def assert_complete(names, pinned: dict[str, Requirement]) -> None:
+    """What the named packages need is pinned too."""
+    for name in names:
         if name in pinned and not (pinned[name].marker is None or pinned[name].marker.evaluate()):
             continue
         for text in distribution(name).requires or ():
             needed = Requirement(text)
             if needed.marker is None or needed.marker.evaluate({"extra": ""}):
                 assert canonicalize_name(needed.name) in pinned, f"{name} needs {text}"
+
+
+def test_requirements_are_pinned_and_complete():
+    first, *lines, last = lines_of("requirements.txt")
+    assert (first, last) == ("-r requirements-site.txt", "-e .")
+    site, others = pins(lines_of("requirements-site.txt")), pins(lines)
+    assert site.keys().isdisjoint(others), "a pin stands in one file"
+    assert_complete(site, site)
+    assert_complete({canonicalize_name("tformer-lib"), *others}, site | others)
+    assert str(others["torch"].specifier) == "==2.13.0"
+    assert site.keys().isdisjoint({"torch", "numpy", "scipy", "matplotlib"})
+
+
+@pytest.mark.parametrize(
+    ("wanted", "stamps"),
+    [
+        ("requirements-site.txt", {".installed-site"}),
+        ("requirements.txt", {".installed", ".installed-site"}),
+    ],
+)
+def test_a_stamp_for_what_is_there(clone, monkeypatch, wanted, stamps):
+    """`make book` installs the site's packages; where everything is installed, nothing."""
+    (clone / ".venv").mkdir()
+    bootstrap = runpy.run_path(str(clone / "tools" / "bootstrap.py"))
+    installed = []
+    monkeypatch.setattr(bootstrap["subprocess"], "call", lambda command, **_: installed.append(command[-1]))
+    bootstrap["main"].__globals__["usable"] = lambda python: True
+    monkeypatch.setattr(sys, "argv", ["bootstrap.py", wanted])
+    monkeypatch.chdir(clone)
+    bootstrap["main"]()
+    assert installed == [wanted]
+    assert {path.name for path in (clone / ".venv").glob(".installed*")} == stamps
+    ask = [MAKE, "-n", f"PYTHON={sys.executable}"]
+    would_run = {
+        goal: "bootstrap.py" in subprocess.run([*ask, goal], cwd=clone, capture_output=True, text=True).stdout
+        for goal in ("book", "test", "check", "execute", "lint")
+    }
+    everything = wanted == "requirements.txt"
+    assert would_run == {"book": False} | dict.fromkeys(("test", "check", "execute", "lint"), not everything)

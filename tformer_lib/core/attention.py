@@ -14,8 +14,9 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from tformer_lib.core.cache import LayerCache
+from tformer_lib.core.cache import LayerCache, undone_if_refused
 from tformer_lib.core.shapes import check_broadcast, check_mask, check_qkv, check_tokens
+from tformer_lib.numbers import flag, real, whole
 
 
 def masked_softmax(
@@ -98,7 +99,7 @@ class Attend(nn.Module):
         super().__init__()
         self.score_bias = score_bias
         self.softmax = MaskedSoftmax()
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = nn.Dropout(real("dropout", dropout, "[0, 1]"))
 
     def forward(
         self,
@@ -125,7 +126,7 @@ class FusedAttend(nn.Module):
     def __init__(self, dropout: float = 0.0, score_bias: nn.Module | None = None):
         super().__init__()
         self.score_bias = score_bias
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = nn.Dropout(real("dropout", dropout, "[0, 1]"))
 
     def forward(
         self,
@@ -173,9 +174,10 @@ class MultiHeadAttention(nn.Module):
         attend: the backend, an `Attend` if None. It brings its own dropout.
 
     Raises:
-        ValueError: if H does not divide D, `n_kv_heads` does not divide H, or `dropout` is given
-            beside `attend`; in forward, if a width is not D or the mask does not broadcast.
-        TypeError: in forward, if the mask is not boolean.
+        ValueError: if H does not divide D, `n_kv_heads` does not divide H, `dropout` is no probability or is
+            given beside `attend`; in forward, if a width is not D or the mask does not broadcast.
+        TypeError: if a size is no whole number; in forward, if the mask is not boolean, or `x` has another
+            dtype than the weights.
     """
 
     def __init__(
@@ -191,7 +193,9 @@ class MultiHeadAttention(nn.Module):
         attend: nn.Module | None = None,
     ):
         super().__init__()
-        n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
+        d_model, n_heads = whole("d_model", d_model), whole("n_heads", n_heads)
+        n_kv_heads = n_heads if n_kv_heads is None else whole("n_kv_heads", n_kv_heads)
+        bias, qk_norm = flag("bias", bias), flag("qk_norm", qk_norm)
         if d_model < 1 or n_heads < 1 or d_model % n_heads:
             raise ValueError(f"n_heads must divide d_model, got d_model={d_model} and n_heads={n_heads}")
         if n_kv_heads < 1 or n_heads % n_kv_heads:
@@ -241,10 +245,10 @@ class MultiHeadAttention(nn.Module):
 
         Of a context that the cache has read already nothing is left to be read.
         """
-        check_tokens("x", x, self.d_model)
+        check_tokens("x", x, self.d_model, self.W_q.weight)
         if context is None:
             return x
-        check_tokens("context", context, self.d_model)
+        check_tokens("context", context, self.d_model, self.W_q.weight)
         if self.rotary is not None:
             raise ValueError(
                 "rotary positions compare places in one sequence; cross-attention has two, so "
@@ -258,6 +262,7 @@ class MultiHeadAttention(nn.Module):
             )
         return context[:, :0]
 
+    @undone_if_refused
     def forward(
         self,
         x: Float[Tensor, "B N _D"],
@@ -273,7 +278,7 @@ class MultiHeadAttention(nn.Module):
         A query that may see no key gets nothing but the bias of W_o.
 
         With a `cache`, `x` are the tokens that follow those it holds: their keys and values join it, and S
-        counts all of them.
+        counts all of them. A call that raises leaves the cache as it was.
         """
         source = self.check_inputs(x, context, cache)
         q = self.norm_q(self.split_heads(self.W_q(x)))

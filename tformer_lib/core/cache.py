@@ -4,9 +4,17 @@ Under a causal mask the keys and values of a token never change when tokens foll
 writes one token at a time needs to compute them once only.
 """
 
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
+
+from tformer_lib.numbers import brief, whole
+
+Forward = TypeVar("Forward", bound=Callable[..., Any])
 
 
 class LayerCache:
@@ -34,10 +42,13 @@ class LayerCache:
 
         Raises:
             RuntimeError: if gradients are being recorded: the tensors held are written in place.
-            ValueError: if the batch, the heads or their width are not those of the tokens held.
+            ValueError: if the batch, the heads or their width are not those of the tokens held, or there is
+                not one value for each key.
+            TypeError: if their dtype is another.
         """
         if torch.is_grad_enabled() and (k.requires_grad or v.requires_grad):
             raise RuntimeError("a cache is for generating, not for training: use it under torch.no_grad()")
+        self.check(k, v)
         self._keys = self._with_room(self._keys, k)
         self._values = self._with_room(self._values, v)
         start, self.length = self.length, self.length + k.shape[-2]
@@ -45,15 +56,28 @@ class LayerCache:
         self._values[:, :, start : self.length] = v
         return self._keys[:, :, : self.length], self._values[:, :, : self.length]
 
-    def _with_room(self, held: Tensor | None, new: Tensor) -> Tensor:
-        """`held`, or a copy of it with at least twice its room, such that `new` fits behind it."""
-        needed = self.length + new.shape[-2]
-        if held is not None:
+    def check(self, k: Tensor, v: Tensor) -> None:
+        """Raise what `extend` says about these keys and values; nothing is changed."""
+        if k.ndim != 4 or v.ndim != 4 or k.shape[:-1] != v.shape[:-1]:
+            raise ValueError(
+                f"keys and values must be (batch, heads, tokens, width), one value for each key, got "
+                f"{tuple(k.shape)} and {tuple(v.shape)}"
+            )
+        for held, new in ((self._keys, k), (self._values, v)):
+            if held is None:
+                continue
             expected, got = (*held.shape[:2], held.shape[-1]), (*new.shape[:2], new.shape[-1])
             if expected != got:
                 raise ValueError(
                     f"the cache holds (batch, heads, width) = {expected}, and the new tokens have {got}"
                 )
+            if held.dtype != new.dtype:
+                raise TypeError(f"the cache holds {held.dtype}, and the new tokens have {new.dtype}")
+
+    def _with_room(self, held: Tensor | None, new: Tensor) -> Tensor:
+        """`held`, or a copy of it with at least twice its room, such that `new` fits behind it."""
+        needed = self.length + new.shape[-2]
+        if held is not None:
             if needed <= held.shape[-2]:
                 return held
             needed = max(needed, 2 * held.shape[-2])
@@ -63,11 +87,44 @@ class LayerCache:
         return room
 
     def select(self, rows: Tensor) -> None:
-        """Keep these rows of the batch, in this order; a row may be taken several times, or not at all."""
+        """Keep these rows of the batch, in this order; a row may be taken several times, or not at all.
+
+        Raises:
+            TypeError: if the rows are neither whole numbers nor booleans.
+            ValueError: if they are not on one axis, or one is not in the batch.
+        """
+        self.check_rows(rows)
         if self._keys is not None and self._values is not None:
             self._keys, self._values = self._keys[rows], self._values[rows]
         if self.context is not None:
             self.context.select(rows)
+
+    def check_rows(self, rows: Tensor) -> None:
+        """Raise what `select` says about its rows; nothing is changed."""
+        if not isinstance(rows, Tensor) or rows.is_floating_point() or rows.is_complex():
+            raise TypeError(f"rows are chosen by whole numbers or by booleans, got {brief(rows)}")
+        if rows.ndim != 1:
+            raise ValueError(f"rows are chosen along one axis, got shape {tuple(rows.shape)}")
+        if self._keys is not None and rows.numel():
+            batch = self._keys.shape[0]
+            if rows.dtype == torch.bool:
+                fits = len(rows) == batch
+            else:
+                fits = bool(((rows >= -batch) & (rows < batch)).all())
+            if not fits:
+                raise ValueError(f"the cache holds a batch of {batch} rows, and has not all of {brief(rows)}")
+        if self.context is not None:
+            self.context.check_rows(rows)
+
+    def state(self) -> tuple[Any, ...]:
+        """What `restore` needs, without a copy: what lies beyond `length` tokens may be written over."""
+        return self.length, self._keys, self._values, None if self.context is None else self.context.state()
+
+    def restore(self, state: tuple[Any, ...]) -> None:
+        """Be as when `state` was called. What has been read since is forgotten."""
+        self.length, self._keys, self._values, context = state
+        if self.context is not None:
+            self.context.restore(context)
 
 
 class KVCache:
@@ -79,9 +136,14 @@ class KVCache:
     Args:
         n_blocks: the number of blocks M.
         context: whether the blocks also attend to a context.
+
+    Raises:
+        TypeError: if `n_blocks` is no whole number.
+        ValueError: if it is not positive.
     """
 
     def __init__(self, n_blocks: int, *, context: bool = False):
+        n_blocks = whole("n_blocks", n_blocks, 1)
         self.layers = [LayerCache(LayerCache() if context else None) for _ in range(n_blocks)]
 
     @property
@@ -90,6 +152,48 @@ class KVCache:
         return self.layers[0].length
 
     def select(self, rows: Tensor) -> None:
-        """Keep these rows of the batch, in this order, in all layers."""
+        """Keep these rows of the batch, in this order, in all layers; raises as `LayerCache.select` does."""
+        for layer in self.layers:
+            layer.check_rows(rows)
         for layer in self.layers:
             layer.select(rows)
+
+    def for_blocks(self, n_blocks: int) -> list[LayerCache]:
+        """The layers, for a stack of as many blocks.
+
+        Raises:
+            ValueError: if they are not as many.
+        """
+        if len(self.layers) != n_blocks:
+            raise ValueError(f"the cache is for {len(self.layers)} blocks, and the stack has {n_blocks}")
+        return self.layers
+
+    def state(self) -> tuple[Any, ...]:
+        """What `restore` needs."""
+        return tuple(layer.state() for layer in self.layers)
+
+    def restore(self, state: tuple[Any, ...]) -> None:
+        """Be as when `state` was called."""
+        for layer, its in zip(self.layers, state, strict=True):
+            layer.restore(its)
+
+
+def undone_if_refused(forward: Forward) -> Forward:
+    """A `forward` that leaves the caches among its arguments as they were, if it raises.
+
+    A mask that does not fit is found out behind the first layer's keys and values, and an interrupt may come
+    anywhere. Tokens that were read halfway would be seen by all calls that follow.
+    """
+
+    @functools.wraps(forward)
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        given = (*args[1:], *kwargs.values())
+        caches = [(x, x.state()) for x in given if isinstance(x, LayerCache | KVCache)]
+        try:
+            return forward(*args, **kwargs)
+        except BaseException:
+            for cache, state in caches:
+                cache.restore(state)
+            raise
+
+    return guarded  # type: ignore[return-value]

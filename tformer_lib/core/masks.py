@@ -8,6 +8,8 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from tformer_lib.numbers import brief, whole
+
 
 def causal_mask(n: int, device: torch.device | str | None = None, *, past: int = 0) -> Bool[Tensor, "N S"]:
     """mask[i, j] = (j <= past + i): query i may attend to itself and to everything before it.
@@ -21,8 +23,10 @@ def causal_mask(n: int, device: torch.device | str | None = None, *, past: int =
         An (N, S) boolean tensor, queries down and keys across; it broadcasts over batch and heads.
 
     Raises:
-        ValueError: if `n` or `past` is negative.
+        TypeError: if `n` or `past` is no whole number.
+        ValueError: if one is negative.
     """
+    n, past = whole("n", n), whole("past", past)
     if n < 0 or past < 0:
         raise ValueError(f"a causal mask needs lengths of at least 0, got n={n} and past={past}")
     return torch.ones(n, past + n, dtype=torch.bool, device=device).tril(past)
@@ -37,5 +41,16 @@ def padding_mask(tokens: Int[Tensor, "B S"], pad_id: int) -> Bool[Tensor, "B 1 1
     Args:
         tokens: token numbers, (B, S).
         pad_id: the number that stands for "no token here".
+
+    Raises:
+        TypeError: if tokens or `pad_id` are not whole numbers.
+        ValueError: if the tokens are not (B, S).
     """
+    pad_id = whole("pad_id", pad_id, -(2**63), 2**63 - 1)
+    dense = isinstance(tokens, Tensor) and tokens.layout == torch.strided
+    if not dense or tokens.is_floating_point() or tokens.is_complex():
+        got = f"{tokens.layout}, {tokens.dtype}" if isinstance(tokens, Tensor) else brief(tokens)
+        raise TypeError(f"tokens must be a tensor of whole numbers, got {got}")
+    if tokens.ndim != 2:
+        raise ValueError(f"tokens must have shape (B, S), got {tuple(tokens.shape)}")
     return (tokens != pad_id)[:, None, None, :]

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 
 from tformer_lib.core.score_bias import ALiBi as ALiBi
 from tformer_lib.core.score_bias import RelativeBias as RelativeBias
-from tformer_lib.core.shapes import check_tokens
+from tformer_lib.core.shapes import check_heads, check_tokens
+from tformer_lib.numbers import real, whole
 
 
 def sinusoidal(
@@ -36,7 +37,8 @@ def sinusoidal(
         dtype: of the table; the angles are computed in float64 in any case.
 
     Raises:
-        ValueError: if `d_model` is odd.
+        TypeError: if a number is not whole.
+        ValueError: if `d_model` is odd, or `n` negative.
     """
     angles = _angles(n, d_model, offset=offset, base=10000.0)
     return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(1).to(dtype).to(device)
@@ -48,23 +50,38 @@ def _angles(
     *,
     offset: int,
     base: float,
-    rescale: Callable[[Tensor], Tensor] | None = None,
+    frequencies: tuple[float, ...] | None = None,
 ) -> Float[Tensor, "N pairs"]:
-    """angles[n, i] = (n + offset) * w_i, with w_i = base^(-2i/d), or what `rescale` makes of them.
+    """angles[n, i] = (n + offset) * w_i, with w_i = base^(-2i/d) unless the frequencies are given.
 
     In float64, because large positions need the digits, and on the processor, because some accelerators
     have no float64.
     """
+    n, d, offset = whole("the number of positions", n, 0), check_pairs(d), check_offset(offset)
+    positions = torch.arange(offset, offset + n, device="cpu", dtype=torch.float64)
+    if frequencies is None:
+        return positions[:, None] * _frequencies(d, base)
+    return positions[:, None] * torch.tensor(frequencies, device="cpu", dtype=torch.float64)
+
+
+def _frequencies(d: int, base: float) -> Float[Tensor, " pairs"]:
+    """w_i = base^(-2i/d)."""
+    return base ** (-torch.arange(0, d, 2, device="cpu", dtype=torch.float64) / d)
+
+
+def check_offset(offset: int) -> int:
+    """The offset as an int: a whole number that float64 can hold."""
+    return whole("offset", offset, -(2**53), 2**53)
+
+
+def check_pairs(d: int) -> int:
+    """The width as an int, if it is even: sine and cosine come in pairs."""
+    d = whole("the width", d, 1)
     if d % 2:
         raise ValueError(f"sine and cosine come in pairs: the width must be even, got {d}")
-    positions = torch.arange(offset, offset + n, device="cpu", dtype=torch.float64)
-    frequencies = base ** (-torch.arange(0, d, 2, device="cpu", dtype=torch.float64) / d)
-    if rescale is not None:
-        frequencies = rescale(frequencies)
-    return positions[:, None] * frequencies
+    return d
 
 
-@lru_cache(maxsize=64)
 @torch.inference_mode(False)  # or a table made while generating could not serve training
 def _turns(
     n: int,
@@ -75,8 +92,31 @@ def _turns(
     dtype: torch.dtype,
     device: torch.device,
 ) -> Tensor:
-    """cos + i sin of `_angles`, (N, Dh/2) complex numbers: all layers of a stack ask for the same."""
-    angles = _angles(n, d, offset=offset, base=base, rescale=rescale)
+    """cos + i sin of `_angles`, (N, Dh/2) complex numbers: all layers of a stack ask for the same.
+
+    They are remembered by what `rescale` makes of the frequencies, not by `rescale`, which may change.
+    """
+    frequencies = None
+    if rescale is not None:
+        rescaled = rescale(_frequencies(d, base))
+        if not isinstance(rescaled, Tensor) or rescaled.shape != (d // 2,) or not rescaled.isfinite().all():
+            raise ValueError(f"rescale must make {d // 2} finite frequencies of {d // 2}, got {rescaled}")
+        frequencies = tuple(rescaled.tolist())
+    return _table(n, d, check_offset(offset), base, frequencies, dtype, device)
+
+
+@lru_cache(maxsize=64)
+@torch.inference_mode(False)
+def _table(
+    n: int,
+    d: int,
+    offset: int,
+    base: float,
+    frequencies: tuple[float, ...] | None,
+    dtype: torch.dtype,
+    device: torch.device,
+) -> Tensor:
+    angles = _angles(n, d, offset=offset, base=base, frequencies=frequencies)
     return torch.complex(angles.cos().to(dtype), angles.sin().to(dtype)).to(device)
 
 
@@ -85,9 +125,7 @@ class SinusoidalPositions(nn.Module):
 
     def __init__(self, d_model: int):
         super().__init__()
-        if d_model % 2:
-            raise ValueError(f"sine and cosine come in pairs: the width must be even, got {d_model}")
-        self.d_model = d_model
+        self.d_model = check_pairs(d_model)
 
     def forward(self, x: Float[Tensor, "B N _D"], offset: int = 0) -> Float[Tensor, "B N _D"]:
         check_tokens("x", x, self.d_model)
@@ -102,17 +140,19 @@ class LearnedPositions(nn.Module):
         d_model: the width D.
 
     Raises:
-        ValueError: in forward, if the sequence is longer than the table.
+        TypeError: if a size is no whole number.
+        ValueError: if a size is not positive; in forward, if the sequence is longer than the table.
     """
 
     def __init__(self, max_len: int, d_model: int):
         super().__init__()
-        self.max_len = max_len
-        self.table = nn.Parameter(torch.empty(max_len, d_model))
+        self.max_len = whole("max_len", max_len, 1)
+        self.table = nn.Parameter(torch.empty(self.max_len, whole("d_model", d_model, 1)))
         nn.init.normal_(self.table, std=0.02)
 
     def forward(self, x: Float[Tensor, "B N _D"], offset: int = 0) -> Float[Tensor, "B N _D"]:
         check_tokens("x", x, self.table.shape[1])
+        offset = check_offset(offset)
         end = offset + x.shape[1]
         if offset < 0 or end > self.max_len:
             raise ValueError(
@@ -138,20 +178,18 @@ class Rotary(nn.Module):
             before long ones; w_i as they are if None.
 
     Raises:
-        ValueError: if `d_head` is odd; in forward, if the input is not `d_head` wide.
+        ValueError: if `d_head` is odd, or `base` not positive; in forward, if the input is not `d_head` wide.
+        TypeError: in forward, if the input has no floating-point numbers, which could be turned.
     """
 
     def __init__(
         self, d_head: int, base: float = 10000.0, *, rescale: Callable[[Tensor], Tensor] | None = None
     ):
         super().__init__()
-        if d_head % 2:
-            raise ValueError(f"sine and cosine come in pairs: the width must be even, got {d_head}")
-        self.d_head, self.base, self.rescale = d_head, base, rescale
+        self.d_head, self.base, self.rescale = check_pairs(d_head), real("base", base, "(0, inf)"), rescale
 
     def forward(self, x: Float[Tensor, "*batch N Dh"], offset: int = 0) -> Float[Tensor, "*batch N Dh"]:
-        if x.shape[-1] != self.d_head:
-            raise ValueError(f"this module turns heads of width {self.d_head}, got shape {tuple(x.shape)}")
+        check_heads(x, self.d_head)
         precise = torch.promote_types(x.dtype, torch.float32)
         in_order = x.to(precise).clone(memory_format=torch.contiguous_format)
         turns = _turns(x.shape[-2], self.d_head, offset, self.base, self.rescale, precise, x.device)

@@ -11,9 +11,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from tformer_lib.numbers import whole
+
 
 def _offsets(n: int, s: int, device: torch.device | None = None) -> Int[Tensor, "N S"]:
     """offsets[i, j] = place of query i - place of key j, with the queries at S - N, ..., S - 1."""
+    n, s = whole("the number of queries", n, 0), whole("the number of keys", s, 0)
     if n > s:
         raise ValueError(f"queries are the last of the keys' positions, got {n} queries and {s} keys")
     places = torch.arange(s, device=device)
@@ -35,8 +38,7 @@ class ALiBi(nn.Module):
 
     def __init__(self, n_heads: int):
         super().__init__()
-        if n_heads < 1:
-            raise ValueError(f"n_heads must be at least 1, got {n_heads}")
+        n_heads = whole("n_heads", n_heads, 1)
         slopes = [2.0 ** (-8.0 * h / n_heads) for h in range(1, n_heads + 1)]
         self.register_buffer("slopes", torch.tensor(slopes), persistent=False)
 
@@ -66,8 +68,8 @@ class RelativeBias(nn.Module):
 
     def __init__(self, n_heads: int, *, n_buckets: int = 32, max_distance: int = 128, causal: bool = True):
         super().__init__()
-        if n_heads < 1:
-            raise ValueError(f"n_heads must be at least 1, got {n_heads}")
+        n_heads, n_buckets = whole("n_heads", n_heads, 1), whole("n_buckets", n_buckets)
+        max_distance = whole("max_distance", max_distance)
         one_way = n_buckets if causal else n_buckets // 2
         if one_way < 2 or n_buckets % (2 if causal else 4):
             raise ValueError(

@@ -13,8 +13,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tformer_lib.core.attention import Attend, MultiHeadAttention
-from tformer_lib.core.cache import KVCache, LayerCache
+from tformer_lib.core.cache import KVCache, LayerCache, undone_if_refused
 from tformer_lib.core.shapes import check_tokens
+from tformer_lib.numbers import brief, flag, real, whole
 
 Norm = Literal["layer", "rms"]
 NormPlacement = Literal["pre", "post"]
@@ -26,7 +27,8 @@ class TransformerConfig:
     """The sizes and choices that define a transformer; letters are those of the text.
 
     Raises:
-        ValueError: if a size is not positive, a choice is unknown, or heads do not divide the width.
+        TypeError: if a size is no whole number, a number none, or a switch neither True nor False.
+        ValueError: if one is out of bounds, a choice is unknown, or heads do not divide the width.
     """
 
     d_model: int  # D, the width of a token
@@ -45,10 +47,7 @@ class TransformerConfig:
     cross_attention: bool = False  # whether blocks also attend to a context
 
     def __post_init__(self) -> None:
-        for field in ("d_model", "n_heads", "n_blocks", "d_hidden", "n_kv_heads"):
-            value = getattr(self, field)
-            if value is not None and value < 1:
-                raise ValueError(f"{field} must be at least 1, got {value}")
+        check_numbers(self)
         if self.d_model % self.n_heads:
             raise ValueError(
                 f"n_heads must divide d_model, got d_model={self.d_model} and n_heads={self.n_heads}"
@@ -57,14 +56,28 @@ class TransformerConfig:
             raise ValueError(
                 f"n_kv_heads must divide n_heads, got n_heads={self.n_heads} and n_kv_heads={self.n_kv_heads}"
             )
-        for field in ("dropout", "mlp_dropout"):
-            value = getattr(self, field)
-            if value is not None and not 0 <= value < 1:
-                raise ValueError(f"{field} must lie in [0, 1), got {value}")
         choices = {"norm": Norm, "norm_placement": NormPlacement, "activation": Activation}
         for field, allowed in choices.items():
             if getattr(self, field) not in get_args(allowed):
-                raise ValueError(f"{field} must be one of {get_args(allowed)}, got {getattr(self, field)!r}")
+                raise ValueError(
+                    f"{field} must be one of {get_args(allowed)}, got {brief(getattr(self, field))}"
+                )
+
+
+def check_numbers(config: TransformerConfig) -> None:
+    """Raise what the class says about its numbers; put Python's own in place of NumPy's."""
+    found: dict[str, int | float | bool] = {}
+    for name in ("d_model", "n_heads", "n_blocks", "d_hidden", "n_kv_heads"):
+        if getattr(config, name) is not None or name in ("d_model", "n_heads", "n_blocks"):
+            found[name] = whole(name, getattr(config, name), 1)
+    for name in ("dropout", "mlp_dropout"):
+        if getattr(config, name) is not None or name == "dropout":
+            found[name] = real(name, getattr(config, name), "[0, 1)")
+    found["norm_eps"] = real("norm_eps", config.norm_eps, "(0, inf)")
+    for name in ("qk_norm", "bias", "cross_attention"):
+        found[name] = flag(name, getattr(config, name))
+    for name, value in found.items():
+        object.__setattr__(config, name, value)  # it is frozen, and not yet in anybody's hands
 
 
 PHI: dict[str, Callable[[Tensor], Tensor]] = {
@@ -101,12 +114,13 @@ class MLP(nn.Module):
         super().__init__()
         if activation not in get_args(Activation):
             raise ValueError(f"activation must be one of {get_args(Activation)}, got {activation!r}")
-        d_hidden = 4 * d_model if d_hidden is None else d_hidden
+        d_model = whole("d_model", d_model, 1)
+        d_hidden = 4 * d_model if d_hidden is None else whole("d_hidden", d_hidden, 1)
         self.activation = activation
         self.W_in = nn.Linear(d_model, d_hidden, bias=bias)
         self.W_gate = nn.Linear(d_model, d_hidden, bias=bias) if activation == "swiglu" else None
         self.W_out = nn.Linear(d_hidden, d_model, bias=bias)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = nn.Dropout(real("dropout", dropout, "[0, 1]"))
         for linear in (self.W_in, self.W_gate, self.W_out):
             if linear is not None:
                 nn.init.xavier_uniform_(linear.weight)
@@ -182,6 +196,7 @@ class Block(nn.Module):
             return x + self.dropout(sublayer(norm(x)))
         return norm(x + self.dropout(sublayer(x)))
 
+    @undone_if_refused
     def forward(
         self,
         x: Float[Tensor, "B N _D"],
@@ -195,7 +210,7 @@ class Block(nn.Module):
         A `cache` holds the keys and values of self-attention for the tokens before `x`, and those of the
         context.
         """
-        check_tokens("x", x, self.config.d_model)
+        check_tokens("x", x, self.config.d_model, self.mlp.W_in.weight)
         if self.config.cross_attention != (context is not None):
             raise ValueError(
                 f"cross_attention={self.config.cross_attention}, but context is "
@@ -239,6 +254,7 @@ class Transformer(nn.Module):
         )
         self.final_norm = make_norm(config) if config.norm_placement == "pre" else nn.Identity()
 
+    @undone_if_refused
     def forward(
         self,
         x: Float[Tensor, "B N _D"],
@@ -247,7 +263,7 @@ class Transformer(nn.Module):
         context_mask: Tensor | None = None,
         cache: KVCache | None = None,
     ) -> Float[Tensor, "B N _D"]:
-        layers = [None] * len(self.blocks) if cache is None else cache.layers
+        layers = [None] * len(self.blocks) if cache is None else cache.for_blocks(len(self.blocks))
         for block, layer in zip(self.blocks, layers, strict=True):
             x = block(x, context, mask, context_mask, layer)
         return self.final_norm(x)

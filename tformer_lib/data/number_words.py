@@ -13,6 +13,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from tformer_lib.data import BOS, EOS, PAD
+from tformer_lib.data.tokenizers.specials import token_numbers
 
 
 @lru_cache(maxsize=200_000)
@@ -95,7 +96,7 @@ class Vocabulary:
     def decode(self, ids: Iterable[int] | Tensor) -> list[str]:
         """The words up to the end token, without begin and padding."""
         words = []
-        for i in map(int, ids):
+        for i in token_numbers(ids, len(self.words)):
             if i == EOS:
                 break
             if i not in (PAD, BOS):

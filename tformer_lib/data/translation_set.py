@@ -12,6 +12,7 @@ from tformer_lib.data import BOS, EOS, PAD
 from tformer_lib.data.buckets import BucketedBatches, padded, padding_share
 from tformer_lib.data.pairs import Pair
 from tformer_lib.data.tokenizers import BPETokenizer
+from tformer_lib.data.tokenizers.specials import token_numbers
 
 SPECIAL = ("[PAD]", "[BOS]", "[EOS]")
 PARTS = ("train", "validation", "test")
@@ -73,7 +74,7 @@ class TranslationSet:
     def decode(self, ids: Iterable[int] | Tensor) -> str:
         """The text of one row up to its [EOS], without special tokens."""
         kept: list[int] = []
-        for number in map(int, ids):
+        for number in token_numbers(ids, self.vocab_size):
             if number == self.eos_id:
                 break
             if number not in (self.pad_id, self.bos_id):

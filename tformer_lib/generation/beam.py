@@ -8,7 +8,8 @@ from torch import Tensor
 
 from tformer_lib.generation.greedy import greedy_search
 from tformer_lib.generation.hypotheses import Hypothesis, check_search, length_score
-from tformer_lib.generation.target_reading import first_tokens, target_reader
+from tformer_lib.generation.sampling import log_probabilities
+from tformer_lib.generation.target_reading import check_sources, first_tokens, target_reader
 from tformer_lib.models.modes import evaluation
 from tformer_lib.models.recurrent import EncoderDecoder
 from tformer_lib.models.translator import Translator
@@ -52,9 +53,14 @@ def beam_search(
         For each source a list of one to `n_best` hypotheses.
 
     Raises:
-        ValueError: if a number is below 1, `n_best` is greater than `beams`, or there is no source.
+        ValueError: if a number is below 1, `n_best` is greater than `beams`, there is no source, a token is
+            not in the vocabulary, `length_penalty` is not finite, or the model's logits are NaN or infinite.
+        TypeError: if a count is no whole number.
     """
-    check_search(max_len, beams=beams, n_best=n_best)
+    length_penalty, (max_len, beams, n_best) = check_search(
+        max_len, length_penalty, beams=beams, n_best=n_best
+    )
+    check_sources(source)
     if n_best > beams:
         raise ValueError(f"n_best must not be greater than beams, got n_best={n_best} and beams={beams}")
     if beams == 1:
@@ -110,7 +116,7 @@ def _best(
 ) -> tuple[Float[Tensor, "B K"], Int[Tensor, "B K"], Int[Tensor, "B K"]]:
     """The `count` likeliest continuations of each source: log p, the beam they continue, the new token."""
     vocab = logits.shape[-1]
-    total = log_p[..., None] + logits.log_softmax(dim=-1).view(*log_p.shape, vocab)
+    total = log_p[..., None] + log_probabilities(logits).view(*log_p.shape, vocab)
     best, flat = total.flatten(1).topk(min(count, total[0].numel()), dim=1)
     return best, flat // vocab, flat % vocab
 

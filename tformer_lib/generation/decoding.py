@@ -10,6 +10,7 @@ from tformer_lib.generation.reading import Reader
 from tformer_lib.generation.sampling import check_sampling, choose
 from tformer_lib.models.gpt import GPT
 from tformer_lib.models.modes import evaluation
+from tformer_lib.numbers import brief, whole
 
 
 @torch.no_grad()
@@ -60,13 +61,15 @@ def generate(
         ValueError: if a prompt is empty, a token is not in the vocabulary, `max_new_tokens` is negative,
             `context` is below 1 or beyond the model's `max_len`, the generator is on another device than
             the model, or `next_token_probabilities` refuses its arguments.
+        TypeError: if a token, a stop token or a count is no whole number.
     """
     vocab, device = model.embed.num_embeddings, model.embed.weight.device
     prompts, several = parse_prompts(prompt, vocab)
     stops = parse_stops(stop, vocab)
-    check_sampling(temperature, top_k, top_p)
-    if max_new_tokens < 0:
-        raise ValueError(f"max_new_tokens must be at least 0, got {max_new_tokens}")
+    temperature, top_k, top_p = check_sampling(temperature, top_k, top_p)
+    max_new_tokens = whole("max_new_tokens", max_new_tokens, 0)
+    if generator is not None and not isinstance(generator, torch.Generator):
+        raise TypeError(f"generator must be a torch.Generator, got {brief(generator)}")
     if generator is not None and generator.device.type != device.type:
         raise ValueError(f"the generator is on {generator.device}, and the model is on {device}")
     reader = Reader(model, context=context, use_cache=use_cache)
@@ -74,7 +77,7 @@ def generate(
 
     def ended(row: int) -> bool:
         written = len(rows[row]) - len(prompts[row])
-        return written == max_new_tokens or (written > 0 and rows[row][-1] in stops)
+        return written >= max_new_tokens or (written > 0 and rows[row][-1] in stops)
 
     writing = [row for row in range(len(rows)) if not ended(row)]
     with evaluation(model):

@@ -5,7 +5,8 @@ from jaxtyping import Int
 from torch import Tensor
 
 from tformer_lib.generation.hypotheses import Hypothesis, check_search, length_score
-from tformer_lib.generation.target_reading import first_tokens, target_reader
+from tformer_lib.generation.sampling import log_probabilities
+from tformer_lib.generation.target_reading import check_sources, first_tokens, target_reader
 from tformer_lib.models.modes import evaluation
 from tformer_lib.models.recurrent import EncoderDecoder
 from tformer_lib.models.translator import Translator
@@ -30,16 +31,19 @@ def greedy_search(
         length_penalty: for the scores; it does not change what is found.
 
     Raises:
-        ValueError: if `max_len` is below 1, or there is no source.
+        ValueError: if `max_len` is below 1, there is no source, a token is not in the vocabulary,
+            `length_penalty` is not finite, or the model's logits are NaN or infinite.
+        TypeError: if `max_len` is no whole number.
     """
-    check_search(max_len)
+    length_penalty, (max_len,) = check_search(max_len, length_penalty)
+    check_sources(source)
     targets: list[list[int]] = [[] for _ in range(len(source))]
     log_p = [0.0] * len(source)
     with evaluation(model):
         reader, last = target_reader(model, source), first_tokens(model, source)
         writing = list(range(len(source)))
         for _ in range(max_len):
-            best, last = reader.read(last).log_softmax(dim=-1).max(dim=-1)
+            best, last = log_probabilities(reader.read(last)).max(dim=-1)
             for row, gain, token in zip(writing, best.tolist(), last.tolist(), strict=True):
                 targets[row].append(token)
                 log_p[row] += gain

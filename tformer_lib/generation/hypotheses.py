@@ -1,6 +1,9 @@
 """What a search has found: a target, its probability, and the score it is ranked by."""
 
+import math
 from dataclasses import dataclass
+
+from tformer_lib.numbers import real, whole
 
 
 @dataclass(frozen=True)
@@ -21,8 +24,17 @@ def length_score(log_p: float, length: int, length_penalty: float) -> float:
     return log_p / length**length_penalty
 
 
-def check_search(max_len: int, **counts: int) -> None:
-    """Raise a ValueError unless the numbers are at least 1."""
-    for name, number in {"max_len": max_len, **counts}.items():
-        if number < 1:
-            raise ValueError(f"{name} must be at least 1, got {number}")
+def check_search(max_len: int, length_penalty: float, **counts: int) -> tuple[float, list[int]]:
+    """The penalty and the counts, `max_len` first, as Python's numbers, under which scores are numbers.
+
+    Raises:
+        TypeError: if one is no such number.
+        ValueError: if a count is below 1, or `max_len` to the power of the penalty is not finite or is 0.
+    """
+    found = [whole(name, number, 1) for name, number in {"max_len": max_len, **counts}.items()]
+    penalty = real("length_penalty", length_penalty, "(-inf, inf)")
+    if not abs(penalty) * math.log(found[0]) < math.log(1e300):
+        raise ValueError(
+            f"{max_len}^length_penalty must be a number of ordinary size, got length_penalty={length_penalty}"
+        )
+    return penalty, found

@@ -1,9 +1,13 @@
 """What `generate` is given: prompts in their several forms, and stop tokens, checked."""
 
-import operator
 from collections.abc import Collection, Sequence
+from typing import Any
 
+import numpy as np
+import torch
 from torch import Tensor
+
+from tformer_lib.numbers import brief, whole
 
 
 def parse_prompts(prompt: Sequence | Tensor, vocab: int) -> tuple[list[list[int]], bool]:
@@ -13,14 +17,20 @@ def parse_prompts(prompt: Sequence | Tensor, vocab: int) -> tuple[list[list[int]
         ValueError: if there is no prompt, one is empty, or a token is not in the vocabulary.
         TypeError: if a token is not a whole number.
     """
-    given = prompt.tolist() if isinstance(prompt, Tensor) else prompt
-    several = len(given) > 0 and (isinstance(given[0], Sequence) or getattr(given[0], "ndim", 0) == 1)
-    prompts = [[operator.index(token) for token in row] for row in (given if several else [given])]
-    for row, tokens in enumerate(prompts):
+    given = _as_list(prompt)
+    if not isinstance(given, Sequence) or isinstance(given, str | bytes):
+        raise TypeError(f"a prompt is a list of token numbers, or a list of such lists, got {brief(prompt)}")
+    rows = [_as_list(row) for row in given]
+    several = len(rows) > 0 and isinstance(rows[0], Sequence) and not isinstance(rows[0], str | bytes)
+    prompts = []
+    for row, tokens in enumerate(rows if several else [rows]):
         where = f"prompt {row}" if several else "the prompt"
+        if not isinstance(tokens, Sequence) or isinstance(tokens, str | bytes):
+            raise TypeError(f"{where} must be a list of token numbers, got {brief(tokens)}")
         if not tokens:
             raise ValueError(f"{where} is empty: the model needs a token to begin with")
-        for place, token in enumerate(tokens):
+        prompts.append([whole(f"token {i} of {where}", token) for i, token in enumerate(tokens)])
+        for place, token in enumerate(prompts[-1]):
             if not 0 <= token < vocab:
                 raise ValueError(
                     f"token {token} at place {place} of {where} is not in the vocabulary of {vocab}"
@@ -33,9 +43,20 @@ def parse_stops(stop: int | Collection[int] | None, vocab: int) -> frozenset[int
 
     Raises:
         ValueError: if one is not in the vocabulary.
+        TypeError: if one is no whole number.
     """
-    stops = () if stop is None else stop if isinstance(stop, Collection) else (stop,)
-    for token in stops:
+    given = _as_list(stop)
+    several = isinstance(given, Collection) and not isinstance(given, str | bytes)
+    stops = () if given is None else given if several else (given,)
+    numbers = [whole("a stop token", token) for token in stops]
+    for token in numbers:
         if not 0 <= token < vocab:
             raise ValueError(f"the stop token {token} is not in the vocabulary of {vocab}")
-    return frozenset(stops)
+    return frozenset(numbers)
+
+
+def _as_list(given: Any) -> Any:
+    """A tensor or an array as lists of numbers, or as a number; anything else as it is."""
+    if isinstance(given, Tensor) and (given.is_meta or given.layout != torch.strided):
+        raise TypeError(f"tokens must be a dense tensor with numbers in it, got {brief(given)}")
+    return given.tolist() if isinstance(given, Tensor | np.ndarray) else given

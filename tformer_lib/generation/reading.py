@@ -6,6 +6,7 @@ from torch import Tensor
 
 from tformer_lib.core.cache import KVCache
 from tformer_lib.models.gpt import GPT
+from tformer_lib.numbers import whole
 
 
 class Reader:
@@ -21,8 +22,7 @@ class Reader:
     """
 
     def __init__(self, model: GPT, *, context: int | None = None, use_cache: bool = True):
-        if context is not None and context < 1:
-            raise ValueError(f"context must be at least 1, got {context}")
+        context = None if context is None else whole("context", context, 1)
         if context is not None and model.max_len is not None and context > model.max_len:
             raise ValueError(f"context={context} is longer than the model's max_len={model.max_len}")
         self.model, self.use_cache = model, use_cache

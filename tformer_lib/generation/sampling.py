@@ -6,6 +6,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from tformer_lib.core.shapes import check_real
+from tformer_lib.numbers import real, whole
+
 
 def next_token_probabilities(
     logits: Float[Tensor, "*batch vocab"],
@@ -34,8 +37,10 @@ def next_token_probabilities(
     Raises:
         ValueError: if the temperature is negative or not finite, `top_k` is below 1, `top_p` lies outside
             (0, 1], or logits are NaN or infinite.
+        TypeError: if one of these is no number, or `top_k` is not whole.
     """
-    check_sampling(temperature, top_k, top_p)
+    temperature, top_k, top_p = check_sampling(temperature, top_k, top_p)
+    check_real("logits", logits)
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     largest, most_likely = _largest(logits)
     if temperature == 0:
@@ -68,18 +73,32 @@ def choose(
     return torch.multinomial(probabilities, 1, generator=generator).squeeze(-1)
 
 
-def check_sampling(temperature: float | int, top_k: int | None, top_p: float | int | None) -> None:
-    """Raise what `next_token_probabilities` says about its arguments."""
-    if not 0 <= temperature < math.inf:
-        raise ValueError(f"temperature must be at least 0 and finite, got {temperature}")
-    if top_k is not None and top_k < 1:
-        raise ValueError(f"top_k must be at least 1, got {top_k}")
-    if top_p is not None and not 0 < top_p <= 1:
-        raise ValueError(f"top_p must lie in (0, 1], got {top_p}")
+def check_sampling(
+    temperature: float | int, top_k: int | None, top_p: float | int | None
+) -> tuple[float, int | None, float | None]:
+    """The arguments as Python's numbers; raises what `next_token_probabilities` says about them."""
+    return (
+        real("temperature", temperature, "[0, inf)"),
+        None if top_k is None else whole("top_k", top_k, 1),
+        None if top_p is None else real("top_p", top_p, "(0, 1]"),
+    )
+
+
+def log_probabilities(logits: Float[Tensor, "*batch vocab"]) -> Float[Tensor, "*batch vocab"]:
+    """log softmax(logits), of logits that are finite, or minus infinity for some tokens but not all.
+
+    Raises:
+        ValueError: if they are others.
+    """
+    _largest(logits)
+    return logits.log_softmax(dim=-1)
 
 
 def _largest(logits: Tensor) -> tuple[Tensor, Tensor]:
     """The largest logit and its token, (..., 1) each; it tells of NaN and infinity anywhere in its row."""
+    check_real("logits", logits)
+    if not logits.ndim or not logits.shape[-1]:
+        raise ValueError(f"logits must be (..., vocab), of one token at least, got {tuple(logits.shape)}")
     largest, token = logits.max(dim=-1, keepdim=True)
     if not largest.isfinite().all():
         raise ValueError(

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from tformer_lib.models.recurrent import EncoderDecoder
 from tformer_lib.models.translator import Translator
+from tformer_lib.numbers import brief
 
 
 @runtime_checkable
@@ -58,6 +59,14 @@ class RecurrentReader:
         self.state, self.memory = self.state[rows], (states[rows], mask[rows], projected[rows])
 
 
+def check_sources(source: Tensor) -> None:
+    """Raise unless these are tokens (B, S), at least one of each."""
+    if not isinstance(source, Tensor):
+        raise TypeError(f"sources are a tensor of tokens (B, S), got {brief(source)}")
+    if source.ndim != 2 or 0 in source.shape:
+        raise ValueError(f"sources are tokens (B, S), at least one of each, got shape {tuple(source.shape)}")
+
+
 def target_reader(model: Translator | EncoderDecoder, source: Int[Tensor, "B S"]) -> TargetReader:
     """A reader for the model, which has read the sources and nothing of a target.
 
@@ -65,8 +74,7 @@ def target_reader(model: Translator | EncoderDecoder, source: Int[Tensor, "B S"]
         ValueError: if there is no source.
         TypeError: if the model is of neither kind.
     """
-    if source.ndim != 2 or 0 in source.shape:
-        raise ValueError(f"sources are tokens (B, S), at least one of each, got shape {tuple(source.shape)}")
+    check_sources(source)
     if isinstance(model, Translator):
         return CachedReader(model, source)
     if isinstance(model, EncoderDecoder):

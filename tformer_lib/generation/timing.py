@@ -8,6 +8,7 @@ import torch
 from tformer_lib.generation.reading import Reader
 from tformer_lib.models.gpt import GPT
 from tformer_lib.models.modes import evaluation
+from tformer_lib.numbers import whole
 
 
 @torch.no_grad()
@@ -28,7 +29,7 @@ def time_per_token(model: GPT, length: int, *, use_cache: bool, repeats: int = 9
         ValueError: if `repeats` is below 1 or not below `length`, or the text is longer than the model's
             `max_len`.
     """
-    if not 1 <= repeats < length:
+    if not 1 <= whole("repeats", repeats) < whole("length", length):
         raise ValueError(f"repeats must be at least 1 and less than length={length}, got {repeats}")
     if model.max_len is not None and length > model.max_len:
         raise ValueError(f"length={length} is longer than the model's max_len={model.max_len}")

@@ -8,6 +8,7 @@ from torch import Tensor
 from tformer_lib.generation.beam import beam_search
 from tformer_lib.models.recurrent import EncoderDecoder
 from tformer_lib.models.translator import Translator
+from tformer_lib.numbers import whole
 
 
 @runtime_checkable
@@ -49,8 +50,9 @@ def translate(
     Raises:
         ValueError: if `batch` is below 1, or `beam_search` refuses its arguments.
     """
-    if batch < 1:
-        raise ValueError(f"batch must be at least 1, got {batch}")
+    batch = whole("batch", batch, 1)
+    if isinstance(sentences, str):
+        raise TypeError(f"sentences are given as a list of strings, got the one string {sentences!r}")
     device = model.embed.weight.device
     order = sorted(range(len(sentences)), key=lambda i: len(sentences[i]))
     found = [""] * len(sentences)

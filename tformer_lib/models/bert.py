@@ -3,11 +3,11 @@
 from collections.abc import Callable
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from tformer_lib.core.positions import LearnedPositions
+from tformer_lib.core.tokens import TokenEmbedding, cross_entropy
 from tformer_lib.core.transformer import PHI, Activation, Transformer, TransformerConfig
 
 IGNORED = -100  # as a target: nothing is asked at this place
@@ -63,9 +63,9 @@ class BERT(nn.Module):
     ):
         super().__init__()
         self.config = config
-        self.embed = nn.Embedding(vocab, config.d_model)
+        self.embed = TokenEmbedding(vocab, config.d_model, axes="B N")
         self.positions = LearnedPositions(max_len, config.d_model)
-        self.segments = nn.Embedding(segments, config.d_model)
+        self.segments = TokenEmbedding(segments, config.d_model, name="segments", axes="B N")
         self.embed_norm = nn.LayerNorm(config.d_model, eps=config.norm_eps)
         self.dropout = nn.Dropout(config.dropout)
         self.transformer = Transformer(config, attend=attend)
@@ -95,7 +95,8 @@ class BERT(nn.Module):
             mask: which tokens may be attended to, such as `padding_mask(tokens, pad_id)`.
 
         Raises:
-            ValueError: if the sequence is longer than `max_len`, or shapes do not fit.
+            ValueError: if the sequence is longer than `max_len`, a token or a segment is not one of the
+                model's, or shapes do not fit.
         """
         segments = torch.zeros_like(tokens) if segments is None else segments
         if segments.shape != tokens.shape:
@@ -108,10 +109,12 @@ class BERT(nn.Module):
         """tanh(W h_1 + b): the output at [CLS], the first place, as one vector for the whole sequence.
 
         Raises:
-            ValueError: if the model was made, or saved, without a pooler.
+            ValueError: if the model was made, or saved, without a pooler; or if there is no first place.
         """
         if self.pooler is None:
             raise ValueError("this BERT has no pooler: its checkpoint was saved without one")
+        if not hidden.shape[1]:
+            raise ValueError(f"there is no [CLS] in a sequence without tokens, got {tuple(hidden.shape)}")
         return self.pooler(hidden[:, 0]).tanh()
 
 
@@ -194,9 +197,12 @@ def pretraining_loss(
     A batch is (tokens (B, N), segments (B, N), mask, targets (B, N), labels (B,)): targets hold the true
     token at the chosen places and `IGNORED` elsewhere, labels 0 where the second sentence follows. The
     second term is left out for a model without that head.
+
+    Raises:
+        ValueError: if no place is chosen, or a target is not in the vocabulary.
     """
     tokens, segments, mask, targets, labels = batch
     places = targets != IGNORED
     logits, follows = model(tokens, segments, mask, places)
-    loss = F.cross_entropy(logits, targets[places])
-    return loss if follows is None else loss + F.cross_entropy(follows, labels)
+    loss = cross_entropy(logits, targets[places])
+    return loss if follows is None else loss + cross_entropy(follows, labels)

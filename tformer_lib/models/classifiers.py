@@ -1,9 +1,9 @@
 """What is put on a pre-trained encoder to fine-tune it: one answer a sequence, or one a token."""
 
-import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from tformer_lib.core.tokens import cross_entropy
 from tformer_lib.models.bert import BERT, IGNORED
 
 
@@ -65,6 +65,9 @@ def classifier_loss(
     """-mean log p(label), in nats, over sequences or over the tokens whose label is not `IGNORED`.
 
     A batch is (tokens (B, N), mask, labels (B,) or (B, N)).
+
+    Raises:
+        ValueError: if there is no label, or one is none of the model's.
     """
     tokens, mask, labels = batch
-    return F.cross_entropy(model(tokens, None, mask).flatten(0, -2), labels.flatten(), ignore_index=IGNORED)
+    return cross_entropy(model(tokens, None, mask).flatten(0, -2), labels.flatten(), ignored=IGNORED)

@@ -6,6 +6,9 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from tformer_lib.core.tokens import TokenEmbedding
+from tformer_lib.numbers import whole
+
 
 class SkipGram(nn.Module):
     """score(w, c) = embed(w) . embed_out(c), high for words that stand near each other.
@@ -20,8 +23,8 @@ class SkipGram(nn.Module):
 
     def __init__(self, vocab: int, d_embed: int):
         super().__init__()
-        self.embed = nn.Embedding(vocab, d_embed)
-        self.embed_out = nn.Embedding(vocab, d_embed)
+        self.embed = TokenEmbedding(vocab, d_embed, name="words", axes="B")
+        self.embed_out = TokenEmbedding(vocab, d_embed, name="words", axes="B K")
         nn.init.uniform_(self.embed.weight, -0.5 / d_embed, 0.5 / d_embed)
         nn.init.zeros_(self.embed_out.weight)
 
@@ -96,6 +99,7 @@ def neighbours(vectors: Float[Tensor, "vocab D"], word_id: int, k: int = 5) -> t
     Raises:
         ValueError: if there is no such word, or k is not in 1..vocab - 1.
     """
+    word_id, k = whole("word_id", word_id), whole("k", k)
     if not 0 <= word_id < len(vectors) or not 0 < k < len(vectors):
         raise ValueError(f"got word {word_id} and k = {k} for {len(vectors)} words")
     cosines = F.cosine_similarity(vectors, vectors[word_id : word_id + 1])

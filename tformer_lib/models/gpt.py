@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from tformer_lib.core.cache import KVCache
 from tformer_lib.core.masks import causal_mask
+from tformer_lib.core.tokens import TokenEmbedding
 from tformer_lib.core.transformer import Block, Transformer, TransformerConfig
 
 
@@ -25,6 +26,10 @@ class GPT(nn.Module):
         attend: builds a backend for each attention layer.
         block: what the stack is made of.
         tied: whether the head is E; otherwise logits_n = W h_n with a matrix W of its own.
+
+    Raises:
+        ValueError: in forward, if a token is not in the vocabulary, or the tokens are not (B, N).
+        TypeError: in forward, if the tokens are not whole numbers.
     """
 
     def __init__(
@@ -40,12 +45,12 @@ class GPT(nn.Module):
     ):
         super().__init__()
         self.config = config
-        self.embed = nn.Embedding(vocab, config.d_model)
+        self.embed = TokenEmbedding(vocab, config.d_model, axes="B N")
         nn.init.normal_(self.embed.weight, std=0.05)
         self.positions = positions
         self.dropout = nn.Dropout(config.dropout)
         self.transformer = Transformer(config, rotary=rotary, attend=attend, block=block)
-        self.head = None if tied else nn.Linear(config.d_model, vocab, bias=False)
+        self.head = None if tied else nn.Linear(config.d_model, self.embed.num_embeddings, bias=False)
 
     @property
     def max_len(self) -> int | None:

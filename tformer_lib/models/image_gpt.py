@@ -10,13 +10,18 @@ from torch.utils.hooks import RemovableHandle
 from tformer_lib.models.gpt import GPT
 from tformer_lib.models.language import language_loss
 from tformer_lib.models.modes import evaluation
+from tformer_lib.numbers import whole
 
 
 @torch.no_grad()
 def bits_per_pixel(model: GPT, rows: Int[Tensor, "B M"], batch: int = 100) -> float:
     """Mean of -log2 p(x_n | x_0..x_{n-1}) over all pixels; a row is the start token x_0 and an image."""
+    if not len(rows):
+        raise ValueError("there is no image whose pixels could be predicted")
     with evaluation(model):
-        nats = sum(language_loss(model, part).item() * len(part) for part in rows.split(batch))
+        nats = sum(
+            language_loss(model, part).item() * len(part) for part in rows.split(whole("batch", batch, 1))
+        )
     return nats / len(rows) / math.log(2)
 
 
@@ -42,7 +47,7 @@ def layer_means(model: GPT, rows: Int[Tensor, "B M"], batch: int = 200) -> list[
         )
     try:
         with evaluation(model):
-            for part in rows.split(batch):
+            for part in rows.split(whole("batch", batch, 1)):
                 model(part[:, :-1])
     finally:
         for hook in hooks:

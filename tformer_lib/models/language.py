@@ -7,15 +7,23 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from tformer_lib.core.tokens import check_ids, check_whole, cross_entropy
+from tformer_lib.models.modes import evaluation
+from tformer_lib.numbers import whole
+
 
 def language_loss(model: nn.Module, batch: Int[Tensor, "B M"]) -> Float[Tensor, ""]:
     """Mean over n of -log p(x_{n+1} | x_1..x_n) in nats: the cross-entropy of the next token.
 
     `model` maps tokens (B, N) to logits (B, N, vocab), of which those at n may depend on tokens 1..n
     alone; the batch holds N + 1 tokens a row.
+
+    Raises:
+        ValueError: if there is no next token, or one is not in the vocabulary.
     """
+    check_whole("the batch", batch, "B M")
     logits = model(batch[:, :-1])
-    return F.cross_entropy(logits.flatten(0, 1), batch[:, 1:].flatten())
+    return cross_entropy(logits.flatten(0, 1), batch[:, 1:].flatten())
 
 
 class MLPLanguageModel(nn.Module):
@@ -34,13 +42,14 @@ class MLPLanguageModel(nn.Module):
 
     def __init__(self, vocab: int, context: int, d_embed: int, d_hidden: int):
         super().__init__()
-        self.context, self.start = context, vocab
+        self.context, self.start = whole("context", context, 1), whole("vocab", vocab, 1)
         self.embed = nn.Embedding(vocab + 1, d_embed)  # the last row is what stands before the text
         self.W_h = nn.Linear(context * d_embed, d_hidden)
         self.W_o = nn.Linear(d_hidden, vocab)
 
     def forward(self, tokens: Int[Tensor, "B N"]) -> Float[Tensor, "B N vocab"]:
         """At each place the logits of the token after it."""
+        check_ids("tokens", tokens, self.start, "B N", least=1)
         padded = F.pad(tokens, (self.context - 1, 0), value=self.start)
         windows = self.embed(padded.unfold(1, self.context, 1)).flatten(2)
         return self.W_o(torch.tanh(self.W_h(windows)))
@@ -71,6 +80,7 @@ class GRULanguageModel(nn.Module):
         self, tokens: Int[Tensor, "B N"], state: Float[Tensor, "1 B H"] | None = None
     ) -> tuple[Float[Tensor, "B N vocab"], Float[Tensor, "1 B H"]]:
         """The logits, and the state after the last token, from which reading can go on."""
+        check_ids("tokens", tokens, self.embed.num_embeddings, "B N", least=1)
         states, state = self.gru(self.embed(tokens), state)
         return self.W_o(states), state
 
@@ -95,18 +105,15 @@ def bits_per_character(model: nn.Module, ids: Int[Tensor, " T"], context: int, b
     Raises:
         ValueError: if the text has not one window, or an argument is below 1.
     """
-    if context < 1 or batch < 1:
-        raise ValueError(f"context and batch are at least 1, got {context} and {batch}")
+    context, batch = whole("context", context, 1), whole("batch", batch, 1)
     if len(ids) < 2 * context + 1:
         raise ValueError(f"a window takes {2 * context + 1} tokens, and the text has {len(ids)}")
     windows = ids.unfold(0, 2 * context + 1, context)
-    training = model.training
-    model.eval()
     total = 0.0
-    for rows in windows.split(batch):
-        logits = model(rows[:, :-1])[:, context:]
-        total += F.cross_entropy(
-            logits.flatten(0, 1), rows[:, context + 1 :].flatten(), reduction="sum"
-        ).item()
-    model.train(training)
+    with evaluation(model):
+        for rows in windows.split(batch):
+            logits = model(rows[:, :-1])[:, context:]
+            total += F.cross_entropy(
+                logits.flatten(0, 1), rows[:, context + 1 :].flatten(), reduction="sum"
+            ).item()
     return total / (len(windows) * context) / math.log(2)

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from tformer_lib.models.bert import IGNORED, PretrainingBERT
 from tformer_lib.models.modes import evaluation
+from tformer_lib.numbers import whole
 
 Batch = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]  # as `pretraining_loss` takes them
 
@@ -111,7 +112,7 @@ def fill_in(
             between 1 and the number of tokens.
     """
     vocab = model.bert.embed.num_embeddings
-    if not 1 <= k <= vocab:
+    if not 1 <= whole("k", k) <= vocab:
         raise ValueError(f"k is between 1 and the number of tokens, {vocab}; got {k}")
     names = tokenizer.special_tokens
     ids = [names["[CLS]"], *tokenizer.encode(text, allow_special=["[MASK]"]), names["[SEP]"]]
@@ -150,7 +151,7 @@ def next_sentence_accuracy(
         raise ValueError("this model has no head for the next sentence")
     if not len(pairs[-1]):
         raise ValueError("there is no pair to judge")
-    right = 0
+    right, batch = 0, whole("batch", batch, 1)
     with evaluation(model):
         for tokens, segments, mask, labels in zip(*(part.split(batch) for part in pairs), strict=True):
             hidden = model.bert(tokens, segments, mask)

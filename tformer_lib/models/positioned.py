@@ -13,6 +13,7 @@ from tformer_lib.core.positions import LearnedPositions, Rotary, SinusoidalPosit
 from tformer_lib.core.score_bias import ALiBi, RelativeBias
 from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.models.gpt import GPT
+from tformer_lib.numbers import whole
 
 POSITIONS = ("learned", "sinusoidal", "relative", "rotary", "alibi", "none")
 
@@ -76,7 +77,7 @@ def loss_by_position(
     predicted with less.
     """
     total = torch.zeros(windows.shape[1] - 1)
-    for part in windows.split(batch):
+    for part in windows.split(whole("batch", batch, 1)):
         logits = model(part[:, :-1])
         total += F.cross_entropy(logits.mT, part[:, 1:], reduction="none").sum(dim=0).to(total)
     return total / len(windows)

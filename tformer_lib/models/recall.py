@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from tformer_lib.core.tokens import TokenEmbedding, cross_entropy
 from tformer_lib.core.transformer import Transformer, TransformerConfig
 from tformer_lib.models.bert import IGNORED
 
@@ -35,8 +35,8 @@ class RecallModel(nn.Module):
         attend: Callable[[], nn.Module] | None = None,
     ):
         super().__init__()
-        self.embed_key = nn.Embedding(n_keys, config.d_model)
-        self.embed_value = nn.Embedding(n_values + 1, config.d_model)
+        self.embed_key = TokenEmbedding(n_keys, config.d_model, name="keys", axes="B N")
+        self.embed_value = TokenEmbedding(n_values + 1, config.d_model, name="values", axes="B N")
         self.transformer = Transformer(config, attend=attend)
         self.head = nn.Linear(config.d_model, n_values + 1)
 
@@ -45,9 +45,13 @@ class RecallModel(nn.Module):
 
 
 def recall_loss(model: nn.Module, batch: RecallBatch) -> Tensor:
-    """Mean nats of the right value, over the places that ask for one."""
+    """Mean nats of the right value, over the places that ask for one.
+
+    Raises:
+        ValueError: if none does.
+    """
     keys, values, answers, _ = batch
-    return F.cross_entropy(model(keys, values).flatten(0, 1), answers.flatten(), ignore_index=IGNORED)
+    return cross_entropy(model(keys, values).flatten(0, 1), answers.flatten(), ignored=IGNORED)
 
 
 @torch.no_grad()

@@ -6,6 +6,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from tformer_lib.core.attention import MaskedSoftmax
+from tformer_lib.core.tokens import TokenEmbedding, check_ids, cross_entropy
+from tformer_lib.numbers import whole
 
 
 class Context(nn.Module):
@@ -109,17 +111,20 @@ class Encoder(nn.Module):
     backward direction starts at the last real token and padding changes nothing.
 
     Raises (forward):
-        ValueError: if a source has no token, or padding before a token.
+        ValueError: if a source has no token, or padding before a token, or a token is not in the vocabulary.
     """
 
     def __init__(self, vocab: int, d_embed: int, d_hidden: int, pad_id: int = 0):
         super().__init__()
         self.pad_id = pad_id
-        self.embed = nn.Embedding(vocab, d_embed)
+        self.embed = TokenEmbedding(vocab, d_embed)
         self.gru = nn.GRU(d_embed, d_hidden, batch_first=True, bidirectional=True)
 
     def forward(self, source: Int[Tensor, "B S"]) -> tuple[Float[Tensor, "B S Dk"], Bool[Tensor, "B S"]]:
         """The states (B, S, 2H), zeros at padding, and the mask (B, S), True at tokens."""
+        check_ids(
+            "tokens", source, self.embed.num_embeddings, "B S", least=1, device=self.embed.weight.device
+        )
         mask = source != self.pad_id
         lengths = mask.sum(dim=1)
         places = torch.arange(source.shape[1], device=source.device)
@@ -167,7 +172,7 @@ class EncoderDecoder(nn.Module):
         super().__init__()
         self.pad_id, self.bos_id, self.eos_id = pad_id, bos_id, eos_id
         self.encoder = Encoder(vocab_in, d_embed, d_hidden, pad_id)
-        self.embed = nn.Embedding(vocab_out, d_embed)
+        self.embed = TokenEmbedding(vocab_out, d_embed)
         self.context = context
         self.cell = nn.GRUCell(d_embed + 2 * d_hidden, d_hidden)
         self.W_s = nn.Linear(2 * d_hidden, d_hidden)
@@ -207,8 +212,7 @@ class EncoderDecoder(nn.Module):
 
         Returns the tokens (B, T), end token included and padding after it, and the weights (B, T, S).
         """
-        if max_len < 1:
-            raise ValueError(f"max_len must be at least 1, got {max_len}")
+        max_len = whole("max_len", max_len, 1)
         state, memory = self.encode(source)
         token = source.new_full((len(source),), self.bos_id)
         ended = torch.zeros_like(token, dtype=torch.bool)
@@ -227,10 +231,13 @@ def translation_loss(model: EncoderDecoder, batch: tuple[Tensor, Tensor]) -> Flo
     """Mean of -log p(y_t | y_1..y_{t-1}, source) over the real target tokens of a batch.
 
     A batch is (source (B, S), target (B, T)), a target being begin token, tokens, end token, padding.
+
+    Raises:
+        ValueError: if the targets hold nothing but padding.
     """
     source, target = batch
     logits, _ = model(source, target[:, :-1])
-    return F.cross_entropy(logits.flatten(0, 1), target[:, 1:].flatten(), ignore_index=model.pad_id)
+    return cross_entropy(logits.flatten(0, 1), target[:, 1:].flatten(), ignored=model.pad_id)
 
 
 def exact_match(

@@ -5,14 +5,15 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from tformer_lib.core.cache import KVCache
 from tformer_lib.core.masks import causal_mask, padding_mask
 from tformer_lib.core.positions import SinusoidalPositions
+from tformer_lib.core.tokens import TokenEmbedding, cross_entropy
 from tformer_lib.core.transformer import Transformer, TransformerConfig
+from tformer_lib.numbers import real, whole
 
 
 class Translator(nn.Module):
@@ -36,7 +37,9 @@ class Translator(nn.Module):
         eos_id: the number of the token that a target ends with.
 
     Raises:
-        ValueError: if `config.cross_attention` is set, or a special token is not in the target's vocabulary.
+        ValueError: if `config.cross_attention` is set, or a special token is not in the target's vocabulary;
+            in forward, if a token is not in its vocabulary.
+        TypeError: if a number is not whole.
     """
 
     def __init__(
@@ -56,14 +59,17 @@ class Translator(nn.Module):
         super().__init__()
         if config.cross_attention:
             raise ValueError("the decoder alone attends to a context: give a config without cross_attention")
-        written = vocab if target_vocab is None else target_vocab
+        vocab = whole("vocab", vocab, 1)
+        written = vocab if target_vocab is None else whole("target_vocab", target_vocab, 1)
         for name, number in (("pad_id", pad_id), ("bos_id", bos_id), ("eos_id", eos_id)):
-            if not 0 <= number < written:
+            if not 0 <= whole(name, number) < written:
                 raise ValueError(f"{name}={number} is not in the target's vocabulary of {written}")
         self.config, self.pad_id, self.bos_id, self.eos_id = config, pad_id, bos_id, eos_id
         self.scale = math.sqrt(config.d_model) if scale else 1.0
-        self.embed = nn.Embedding(vocab, config.d_model)
-        self.embed_target = self.embed if target_vocab is None else nn.Embedding(written, config.d_model)
+        self.embed = TokenEmbedding(vocab, config.d_model, axes="B N")
+        self.embed_target = (
+            self.embed if target_vocab is None else TokenEmbedding(written, config.d_model, axes="B T")
+        )
         for table in dict.fromkeys((self.embed, self.embed_target)):
             nn.init.normal_(table.weight, std=config.d_model**-0.5)
         self.positions = SinusoidalPositions(config.d_model) if positions is None else positions
@@ -91,8 +97,9 @@ class Translator(nn.Module):
         Padding at a target's end needs no mask: by the causal mask no token before it can see it. A mask of
         the memory is one for all of the target, (B, 1, 1, S), or one for each of its tokens, (B, 1, T, S).
         """
-        past, t = 0 if cache is None else cache.length, target.shape[1]
+        past = 0 if cache is None else cache.length
         x = self.dropout(self.positions(self.scale * self.embed_target(target), past))
+        t = target.shape[1]
         mask = causal_mask(t, target.device, past=past) if t > 1 else None  # a last token may see all
         h = self.decoder(x, memory, mask, memory_mask, cache)
         return h @ self.embed_target.weight.T + self.bias
@@ -116,10 +123,9 @@ def translator_loss(
     being begin token, tokens, end token, padding.
 
     Raises:
-        ValueError: if `label_smoothing` lies outside [0, 1).
+        ValueError: if `label_smoothing` lies outside [0, 1), or the targets hold nothing but padding.
     """
-    if not 0 <= label_smoothing < 1:
-        raise ValueError(f"label_smoothing must lie in [0, 1), got {label_smoothing}")
+    label_smoothing = real("label_smoothing", label_smoothing, "[0, 1)")
     source, target = batch
     logits, true = model(source, target[:, :-1]).flatten(0, 1), target[:, 1:].flatten()
-    return F.cross_entropy(logits, true, ignore_index=model.pad_id, label_smoothing=label_smoothing)
+    return cross_entropy(logits, true, ignored=model.pad_id, label_smoothing=label_smoothing)

@@ -11,7 +11,9 @@ from torch import Tensor, nn
 
 from tformer_lib.core.patches import patch_grid, to_patches
 from tformer_lib.core.positions import LearnedPositions
+from tformer_lib.core.tokens import cross_entropy
 from tformer_lib.core.transformer import Transformer, TransformerConfig
+from tformer_lib.numbers import whole
 
 Pool = Literal["class", "mean"]
 
@@ -54,6 +56,8 @@ class ViT(nn.Module):
         super().__init__()
         if pool not in get_args(Pool):
             raise ValueError(f"pool must be one of {get_args(Pool)}, got {pool!r}")
+        patch_size, channels = whole("patch_size", patch_size), whole("channels", channels, 1)
+        classes = None if classes is None else whole("classes", classes, 1)
         self.config, self.patch_size, self.channels, self.pool = config, patch_size, channels, pool
         self.image_size = _pair(image_size)
         n, d = self.grid[0] * self.grid[1], config.d_model
@@ -135,8 +139,10 @@ def resize_positions(
 def image_loss(model: nn.Module, batch: tuple[Tensor, Int[Tensor, " B"]]) -> Float[Tensor, ""]:
     """-mean log p(label), in nats, of a model of images; a batch is (images (B, C, H, W), labels (B,))."""
     images, labels = batch
-    return F.cross_entropy(model(images), labels)
+    return cross_entropy(model(images), labels)
 
 
 def _pair(size: int | tuple[int, int]) -> tuple[int, int]:
-    return (size, size) if isinstance(size, int) else (size[0], size[1])
+    if isinstance(size, tuple | list) and len(size) == 2:
+        return whole("the height", size[0]), whole("the width", size[1])
+    return (whole("image_size", size),) * 2

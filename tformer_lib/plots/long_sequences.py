@@ -115,7 +115,7 @@ def crossing(lengths: Sequence[int], times: Mapping[str, Sequence[float]], expec
     _lengths(axis, lengths)
     axis.yaxis.set_major_formatter(lambda x, _: f"{x:,g}")
     axis.set(xlabel="length $N$", ylabel="time (ms)")
-    axis.legend(loc="upper left")
+    figure.legend(loc="outside upper center", ncols=4)
     return figure
 
 

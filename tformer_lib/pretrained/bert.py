@@ -41,7 +41,7 @@ def build(
     config = bert_config(
         settings.whole("hidden_size"),
         settings.whole("num_attention_heads"),
-        settings.whole("num_hidden_layers"),
+        settings.blocks("num_hidden_layers"),
         d_hidden=settings.whole("intermediate_size"),
         dropout=0.0,
         activation=activation,  # type: ignore[arg-type]

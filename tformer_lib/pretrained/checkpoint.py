@@ -4,16 +4,21 @@ Only safetensors files are read. A `.bin` file is a pickle, and to unpickle a fi
 its author put there.
 """
 
-import json
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
+
+from tformer_lib.files import parse_json
+from tformer_lib.pretrained.settings import Settings
+
+Model = TypeVar("Model", bound=nn.Module)
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 
@@ -71,9 +76,9 @@ def read_tensors(folder: Path) -> dict[str, Tensor]:
     places = _weight_map(folder / INDEX)
     tensors: dict[str, Tensor] = {}
     for shard in sorted(set(places.values())):
-        if Path(shard).name != shard:
+        if Path(shard).name != shard or shard in ("", ".", "..") or "\0" in shard:
             raise ValueError(f"{folder / INDEX} points out of its folder: {shard!r}")
-        if not (folder / shard).exists():
+        if not _is_file(folder / shard):
             raise FileNotFoundError(f"{folder / INDEX} names {shard}, which is missing")
         held = _read(folder / shard)
         named = {name for name, place in places.items() if place == shard}
@@ -87,19 +92,50 @@ def read_tensors(folder: Path) -> dict[str, Tensor]:
 def _read(path: Path) -> dict[str, Tensor]:
     try:
         return load_file(path)
-    except SafetensorError as error:
+        # whatever a damaged file makes the library raise
+    except (SafetensorError, OSError, LookupError, ValueError, TypeError, RuntimeError) as error:
         raise ValueError(f"{path} is no safetensors file, or not a whole one: {error}") from error
+
+
+def _is_finite(tensor: Tensor, dtype: torch.dtype) -> bool:
+    """Whether all numbers are finite, in this dtype as well."""
+    return bool(tensor.to(dtype).isfinite().all())
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a name that is too long, or is none on this system
+        return False
 
 
 def _weight_map(path: Path) -> dict[str, str]:
     """The index: which file holds which tensor."""
     try:
-        places = json.loads(path.read_text("utf8"))["weight_map"]
-    except (ValueError, KeyError, TypeError) as error:
+        places = parse_json(path.read_text("utf8"))["weight_map"]
+    except (ValueError, KeyError, TypeError, OSError) as error:
         raise ValueError(f"{path} is no index of shards: {error}") from error
     if not isinstance(places, dict) or not all(isinstance(place, str) for place in places.values()):
         raise ValueError(f"{path} is no index of shards: its weight_map must name a file for each tensor")
     return places
+
+
+def built(settings: Settings, build: Callable[[], Model]) -> Model:
+    """The model that `build` makes on the meta device, where nothing takes memory.
+
+    Raises:
+        ValueError: if it cannot be built; the message begins with the settings' place.
+    """
+    try:
+        with torch.device("meta"):
+            return build()
+    except ValueError as error:
+        if str(error).startswith(settings.where):
+            raise
+        raise ValueError(f"{settings.where}: {error}") from error
+    except (RuntimeError, TypeError, OverflowError) as error:  # PyTorch's, of sizes beyond its own numbers
+        first = str(error).strip().split("\n")[0]
+        raise ValueError(f"{settings.where}: no model can be built of these sizes: {first}") from error
 
 
 def fill(
@@ -126,8 +162,9 @@ def fill(
         ignored: a pattern that matches the whole name of a tensor that carries nothing, such as a mask.
 
     Raises:
-        ValueError: if a tensor is missing, left over, misshapen, not of floating-point numbers, or differs
-            from what it should be a copy of, or if a parameter is not filled; the message names all of these.
+        ValueError: if a tensor is missing, left over, misshapen, not of floating-point numbers, not finite,
+            or differs from what it should be a copy of, or if a parameter is not filled; the message names
+            all of these.
     """
     expected = {source.name: source for source in sources}
     copies = {} if copies is None else copies
@@ -145,6 +182,8 @@ def fill(
             wrong.append(f"{name} has shape {tuple(tensors[name].shape)}, not {expected[name].shape}")
         elif not tensors[name].is_floating_point():
             wrong.append(f"{name} holds {tensors[name].dtype}, not floating-point numbers")
+        elif not _is_finite(tensors[name], dtype):
+            wrong.append(f"{name} holds NaN, or numbers that are infinite as {dtype}")
     wrong += [f"nothing fills {name}" for name in sorted(wanted.keys() - set(targets))]
     if wrong:
         raise ValueError(f"{where} does not fit the model that it describes: " + "; ".join(wrong))

@@ -10,8 +10,9 @@ from torch import nn
 from tformer_lib.models.bert import BERT, PretrainingBERT
 from tformer_lib.models.gpt import GPT
 from tformer_lib.models.vit import ViT
+from tformer_lib.numbers import brief
 from tformer_lib.pretrained import bert, gpt2, llama, vit
-from tformer_lib.pretrained.checkpoint import fill, read_tensors
+from tformer_lib.pretrained.checkpoint import built, fill, read_tensors
 from tformer_lib.pretrained.settings import Settings
 
 # by the model_type that config.json states
@@ -41,25 +42,22 @@ def load(
     Raises:
         FileNotFoundError: if a file is missing.
         ValueError: if a file is damaged, the model is of another family or of a kind that these do not
-            cover, or tensors are missing, left over or misshapen; the message names all of them.
+            cover, or a size is more than the tensors could fill, or tensors are missing, left over, misshapen
+            or not of finite numbers; the message names all of them.
     """
     folder = Path(folder)
     settings = Settings.read(folder / "config.json")
     kind = settings.get("model_type")
     if not isinstance(kind, str) or kind not in FAMILIES:
         supported = ", ".join(map(repr, FAMILIES))
-        raise ValueError(f"{settings.where}: model_type {kind!r} is not supported; supported are {supported}")
+        raise ValueError(
+            f"{settings.where}: model_type {brief(kind)} is not supported; supported are {supported}"
+        )
     if "quantization_config" in settings.values:
         raise ValueError(f"{settings.where}: quantised checkpoints are not supported")
     family = FAMILIES[kind]
     tensors = read_tensors(folder)
-    try:
-        with torch.device("meta"):
-            model = family.build(settings, attend, tensors)
-    except ValueError as error:
-        if str(error).startswith(settings.where):
-            raise
-        raise ValueError(f"{settings.where}: {error}") from error
+    model = built(settings, lambda: family.build(settings.beside(tensors), attend, tensors))
     fill(
         model,
         tensors,

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from tformer_lib.core.positions import Rotary
 from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.models.gpt import GPT
-from tformer_lib.pretrained.checkpoint import Source, fill
+from tformer_lib.pretrained.checkpoint import Source, built, fill
 from tformer_lib.pretrained.rope import DividedBy, LinearScaling
 from tformer_lib.pretrained.settings import Settings
 
@@ -69,13 +69,7 @@ def gguf_model(
     """
     settings.one_of("general.architecture", "llama")
     factors = tensors.get("rope_freqs.weight")
-    try:
-        with torch.device("meta"):
-            model = _build(settings, tensors, factors, attend)
-    except ValueError as error:
-        if str(error).startswith(settings.where):
-            raise
-        raise ValueError(f"{settings.where}: {error}") from error
+    model = built(settings, lambda: _build(settings.beside(tensors), tensors, factors, attend))
     fill(model, tensors, _sources(model), where=settings.where, dtype=dtype, ignored=r"rope_freqs\.weight")
     return model.eval()
 
@@ -94,8 +88,18 @@ def read_gguf(path: str | os.PathLike[str], *, tensors: bool = True) -> tuple[Se
         raise ImportError("GGUF files are read by the package gguf: pip install gguf") from error
     if not Path(path).is_file():
         raise FileNotFoundError(f"there is no file {path}")
+
+    class Reader(GGUFReader):
+        """Reads nothing beyond the end, where the package finds empty arrays, as many as it is told."""
+
+        def _get(self, offset: Any, dtype: Any, count: Any = 1, *args: Any, **kwargs: Any) -> Any:
+            found = super()._get(offset, dtype, count, *args, **kwargs)
+            if len(found) != count:
+                raise ValueError(f"it ends before byte {offset}, where {count} numbers should begin")
+            return found
+
     try:
-        file = GGUFReader(path)
+        file = Reader(path)
         values = {name: field.contents() for name, field in file.fields.items()}
         held = {
             tensor.name: torch.tensor(dequantize(tensor.data, tensor.tensor_type)).reshape(
@@ -103,7 +107,7 @@ def read_gguf(path: str | os.PathLike[str], *, tensors: bool = True) -> tuple[Se
             )
             for tensor in (file.tensors if tensors else ())
         }
-    except (ValueError, IndexError, KeyError, OverflowError, NotImplementedError) as error:
+    except Exception as error:  # whatever a damaged file makes the package raise
         raise ValueError(f"{path} is no GGUF file that can be read, or not a whole one: {error}") from error
     return Settings(str(path), values), held
 
@@ -118,7 +122,7 @@ def _build(
     config = TransformerConfig(
         d_model=width,
         n_heads=heads,
-        n_blocks=settings.whole("llama.block_count"),
+        n_blocks=settings.blocks("llama.block_count"),
         d_hidden=settings.whole("llama.feed_forward_length"),
         n_kv_heads=settings.whole("llama.attention.head_count_kv", heads),
         norm="rms",

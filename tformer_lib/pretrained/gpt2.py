@@ -35,7 +35,7 @@ def build(
     config = TransformerConfig(
         d_model=width,
         n_heads=settings.whole("n_head"),
-        n_blocks=settings.whole("n_layer"),
+        n_blocks=settings.blocks("n_layer"),
         d_hidden=settings.whole("n_inner", 4 * width),
         norm_eps=settings.number("layer_norm_epsilon", 1e-5),
         activation=activation,  # type: ignore[arg-type]

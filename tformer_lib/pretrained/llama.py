@@ -48,7 +48,7 @@ def build(
     config = TransformerConfig(
         d_model=width,
         n_heads=heads,
-        n_blocks=settings.whole("num_hidden_layers"),
+        n_blocks=settings.blocks("num_hidden_layers"),
         d_hidden=settings.whole("intermediate_size"),
         n_kv_heads=settings.whole("num_key_value_heads", 8 if mistral else heads),
         norm="rms",

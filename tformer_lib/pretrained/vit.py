@@ -29,7 +29,7 @@ def build(
     config = TransformerConfig(
         settings.whole("hidden_size"),
         settings.whole("num_attention_heads"),
-        settings.whole("num_hidden_layers"),
+        settings.blocks("num_hidden_layers"),
         d_hidden=settings.whole("intermediate_size"),
         norm_eps=settings.number("layer_norm_eps", 1e-12),
         activation=activation,  # type: ignore[arg-type]

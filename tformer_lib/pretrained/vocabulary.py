@@ -31,11 +31,17 @@ def tokenizer_of(settings: Settings) -> BPETokenizer:
     settings.one_of("tokenizer.ggml.model", "gpt2")
     cut = CUTS[settings.one_of("tokenizer.ggml.pre", *CUTS)]
     tokens, kinds = settings.get("tokenizer.ggml.tokens", []), settings.get("tokenizer.ggml.token_type", [])
+    for name, values, kind in (("tokens", tokens, str), ("token_type", kinds, int)):
+        if not isinstance(values, list) or not all(isinstance(value, kind) for value in values):
+            raise ValueError(f"{settings.where}: tokenizer.ggml.{name} must be a list of {kind.__name__}")
     if len(tokens) != len(kinds) or not set(kinds) <= {ORDINARY, CONTROL}:
         raise ValueError(f"{settings.where}: each token must be an ordinary or a control token")
     specials = [token for token, kind in zip(tokens, kinds, strict=True) if kind == CONTROL]
     there = set(tokens)
-    merges = [merge.partition(" ") for merge in settings.get("tokenizer.ggml.merges", [])]
+    listed = settings.get("tokenizer.ggml.merges", [])
+    if not isinstance(listed, list) or not all(isinstance(merge, str) for merge in listed):
+        raise ValueError(f"{settings.where}: tokenizer.ggml.merges must be a list of str")
+    merges = [merge.partition(" ") for merge in listed]
     try:
         tokenizer = BPETokenizer(
             [(from_visible(left), from_visible(right)) for left, _, right in merges],

@@ -55,6 +55,8 @@ class Stream:
         Raises:
             ValueError: if that does not end at `position` of pass number `passes`.
         """
+        if not 0 <= taken <= self.steps:
+            raise ValueError(f"of {self.steps} steps {taken} cannot be done already")
         self.replayed = (passes, random)
         while self.taken < taken:
             self.take()

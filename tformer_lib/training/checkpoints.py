@@ -1,7 +1,8 @@
 """Checkpoints: model, optimisers, history and random generators in one file, replaced in one step."""
 
+import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,16 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from tformer_lib.files import replace_file
+from tformer_lib.files import parse_json, replace_file
+from tformer_lib.numbers import brief, real, whole
 from tformer_lib.training.history import History
-from tformer_lib.training.seeds import random_state
+from tformer_lib.training.seeds import check_random_state, random_state
 
 FILE = "checkpoint.safetensors"
+FORMAT = 2
+UNSUMMED = 1  # a format without a checksum, which is still read
 SERIES = ("loss", "grad_norm", "lr")
+FIELDS = {"step": int, "settings": dict, "notes": dict, "optimizers": list}  # of the header
 
 
 @dataclass
@@ -41,8 +46,9 @@ def save_checkpoint(
 
     The file is written beside the old one, forced to disk, and put in its place by one `os.replace`:
     whenever the process is killed, the folder holds the old checkpoint or the new one, whole. Nothing is
-    pickled, so that to load a stranger's checkpoint runs no code of theirs. The states of the random
-    generators are those of this moment unless the checkpoint brings its own.
+    pickled, so that to load a stranger's checkpoint runs no code of theirs. A checksum over all of it tells
+    a damaged file from a whole one. The states of the random generators are those of this moment unless the
+    checkpoint brings its own.
 
     Returns:
         The file's path.
@@ -61,18 +67,19 @@ def save_checkpoint(
     tensors |= {f"random/{k}": v for k, v in (checkpoint.random or random_state()).items()}
     tensors |= {f"pass_random/{k}": v for k, v in checkpoint.pass_random.items()}
     header = {
-        "format": 1,
-        "step": checkpoint.step,
-        "seconds": checkpoint.history.seconds,
+        "format": FORMAT,
+        "step": whole("step", checkpoint.step, 0),
+        "seconds": real("seconds", checkpoint.history.seconds, "[0, inf)"),
         "settings": checkpoint.settings,
         "notes": checkpoint.notes,
         "optimizers": groups,
     }
     # safetensors refuses tensors that share memory, as tied weights do: each is written out
     copies = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
+    text = json.dumps(header)
     path = Path(folder) / FILE
     path.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(path, save(copies, {"checkpoint": json.dumps(header)}))
+    replace_file(path, save(copies, {"checkpoint": text, "sha256": _checksum(text, copies)}))
     return path
 
 
@@ -91,8 +98,8 @@ def load_checkpoint(
 ) -> Checkpoint:
     """Put the state that `save_checkpoint` wrote into the model and the optimisers, where they are.
 
-    All is compared before anything is changed. The global random generators stay as they are: their
-    states are in what is returned.
+    All is compared before anything is changed: a load that is refused leaves model and optimisers as they
+    were. The global random generators stay as they are in any case: their states are in what is returned.
 
     Args:
         folder: the checkpoint's.
@@ -103,7 +110,26 @@ def load_checkpoint(
 
     Raises:
         FileNotFoundError: if there is no checkpoint.
-        ValueError: if the file is no checkpoint, or anything differs; the message says what.
+        ValueError: if the file is no checkpoint, or damaged, or anything differs; the message says what.
+    """
+    checkpoint, put = open_checkpoint(folder, model, optimizers, settings=settings, defaults=defaults)
+    put()
+    return checkpoint
+
+
+def open_checkpoint(
+    folder: str | Path,
+    model: nn.Module,
+    optimizers: Sequence[torch.optim.Optimizer] = (),
+    *,
+    settings: dict[str, Any] | None = None,
+    defaults: dict[str, Any] | None = None,
+) -> tuple[Checkpoint, Callable[[], None]]:
+    """`load_checkpoint` in two parts: what is returned, all compared, and a function that changes the model.
+
+    Raises:
+        FileNotFoundError: as `load_checkpoint`.
+        ValueError: likewise.
     """
     path = Path(folder) / FILE
     header, tensors = _read(path)
@@ -117,31 +143,101 @@ def load_checkpoint(
         saved = header["optimizers"]
         if len(saved) != len(groups):
             raise ValueError(f"{path} holds {len(saved)} optimizers, and there are {len(groups)}")
-        for then, now in zip(saved, json.loads(json.dumps(groups)), strict=True):
+        for number, (then, now) in enumerate(zip(saved, json.loads(json.dumps(groups)), strict=True)):
+            if not isinstance(then, dict):
+                raise ValueError(f"{path} is no checkpoint: an optimizer is {brief(then)}")
             _compare(path, "optimizer", then, now)
-    model.load_state_dict({name.removeprefix("model/"): tensors[name] for name in wanted})
-    for number, optimizer in enumerate(optimizers):
-        _load_optimizer(number, optimizer, _names(model), tensors)
-    series = {name: tensors[f"history/{name}"].tolist() for name in SERIES}
-    return Checkpoint(
+            _compare_state(path, number, optimizers[number], _names(model), tensors)
+    checkpoint = Checkpoint(
         step=header["step"],
-        history=History(**series, seconds=header["seconds"]),
+        history=_history(path, header, tensors),
         settings=header["settings"],
         notes=header["notes"],
-        random=_under("random/", tensors),
-        pass_random=_under("pass_random/", tensors),
+        random=_random(path, "random/", tensors),
+        pass_random=_random(path, "pass_random/", tensors),
     )
+
+    def put() -> None:
+        model.load_state_dict({name.removeprefix("model/"): tensors[name] for name in wanted})
+        for number, optimizer in enumerate(optimizers):
+            _load_optimizer(number, optimizer, _names(model), tensors)
+
+    return checkpoint, put
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """The header and the tensors of a file that is whole."""
     if not path.exists():
         raise FileNotFoundError(f"there is no checkpoint {path}")
     try:
         with safe_open(path, "pt") as file:
-            header = json.loads((file.metadata() or {})["checkpoint"])
-            return header, {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, KeyError, json.JSONDecodeError) as error:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+        text = metadata["checkpoint"]
+        header = parse_json(text)
+        # whatever a damaged file makes the library raise: among these are wrong lengths, dtypes and names
+    except (
+        SafetensorError,
+        LookupError,
+        ValueError,
+        TypeError,
+        AttributeError,
+        RuntimeError,
+        OSError,
+    ) as error:
         raise ValueError(f"{path} is no checkpoint, or not a whole one: {error}") from error
+    if not isinstance(header, dict) or type(header.get("format")) is not int:
+        raise ValueError(f"{path} is no checkpoint: it does not say of which format it is")
+    if header["format"] not in (UNSUMMED, FORMAT):
+        raise ValueError(f"{path} is of format {brief(header['format'])}, and only {FORMAT} is known here")
+    if ("sha256" in metadata or header["format"] != UNSUMMED) and (
+        metadata.get("sha256") != _checksum(text, tensors)
+    ):
+        raise ValueError(f"{path} is damaged: its checksum is not that of its content")
+    for name, kind in FIELDS.items():
+        if type(header.get(name)) is not kind:
+            raise ValueError(f"{path} is no checkpoint: its {name} is {brief(header.get(name))}")
+    try:
+        whole("step", header["step"], 0)
+        real("seconds", header.get("seconds"), "[0, inf)")
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path} is no checkpoint: {error}") from error
+    return header, tensors
+
+
+def _checksum(text: str, tensors: dict[str, Tensor]) -> str:
+    """SHA-256 of the header's text and of the tensors by name, with their shapes, dtypes and bytes."""
+    found = hashlib.sha256(text.encode())
+    for name in sorted(tensors):
+        value = tensors[name]
+        found.update(f"\n{name} {tuple(value.shape)} {value.dtype}\n".encode())
+        found.update(value.contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return found.hexdigest()
+
+
+def _history(path: Path, header: dict[str, Any], tensors: dict[str, Tensor]) -> History:
+    """The history: three series, each of one length."""
+    series = {name: tensors.get(f"history/{name}") for name in SERIES}
+    lengths = set()
+    for name, values in series.items():
+        if values is None or values.ndim != 1 or values.dtype != torch.float64:
+            raise ValueError(f"{path} is no checkpoint: it has no {name} of each step")
+        lengths.add(len(values))
+    if len(lengths) != 1:
+        raise ValueError(f"{path} is no checkpoint: its history has series of lengths {sorted(lengths)}")
+    lists = {name: values.tolist() for name, values in series.items() if values is not None}
+    return History(**lists, seconds=header["seconds"])
+
+
+def _random(path: Path, prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The states of the generators under this name, if there are any."""
+    state = _under(prefix, tensors)
+    try:
+        if state:
+            check_random_state(state)
+    except ValueError as error:
+        raise ValueError(f"{path} is no checkpoint: {error}") from error
+    return state
 
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -172,6 +268,7 @@ def _optimizer_tensors(
         f"optimizer/{number}/{names[id(p)]}/{entry}": value
         for p, state in optimizer.state.items()
         for entry, value in state.items()
+        if isinstance(value, Tensor)  # SGD without momentum says None
     }
 
 
@@ -182,6 +279,32 @@ def _load_optimizer(
     state = {i: _under(f"optimizer/{number}/{names[id(p)]}/", tensors) for i, p in enumerate(order)}
     filled = {i: entries for i, entries in state.items() if entries}
     optimizer.load_state_dict({"state": filled, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+def _compare_state(
+    path: Path,
+    number: int,
+    optimizer: torch.optim.Optimizer,
+    names: dict[int, str],
+    tensors: dict[str, Tensor],
+) -> None:
+    """Each parameter that an optimiser has moved has all that the others have, in its own shape."""
+    start = f"optimizer/{number}/"
+    shapes = {names[id(p)]: p.shape for group in optimizer.param_groups for p in group["params"]}
+    entries: dict[str, set[str]] = {}
+    for name, value in _under(start, tensors).items():
+        parameter, _, entry = name.rpartition("/")
+        if parameter not in shapes:
+            raise ValueError(f"{path} does not fit this optimizer: left over {start}{name}")
+        if value.shape not in (shapes[parameter], torch.Size([])) or not value.is_floating_point():
+            raise ValueError(
+                f"{path} does not fit this optimizer: {start}{name} is {tuple(value.shape)} {value.dtype}"
+            )
+        entries.setdefault(parameter, set()).add(entry)
+    all_of_them = set().union(*entries.values())
+    missing = [f"{start}{p}/{e}" for p, there in entries.items() for e in sorted(all_of_them - there)]
+    if missing:
+        raise ValueError(f"{path} does not fit this optimizer: missing {'; '.join(missing)}")
 
 
 def _compare(path: Path, what: str, then: dict[str, Any], now: dict[str, Any]) -> None:

@@ -12,6 +12,8 @@ from torch import Tensor, nn
 
 from tformer_lib.models.bert import BERT
 from tformer_lib.models.classifiers import classifier_loss
+from tformer_lib.models.modes import evaluation
+from tformer_lib.numbers import real, whole
 from tformer_lib.training.loop import fit
 
 Model = TypeVar("Model", bound=nn.Module)
@@ -52,12 +54,15 @@ def fine_tune(
         The model, in evaluation mode.
 
     Raises:
-        ValueError: as `fit`.
+        ValueError: as `fit`; or if `warmup` is no share of the steps, or `dropout` no probability.
+        TypeError: as `fit`.
     """
     if steps is None:
         if not isinstance(batches, Sized):
             raise ValueError("these batches have no length: say how many steps=... to train")
         steps = len(batches)
+    steps, seed = whole("steps", steps), whole("seed", seed, 0)
+    warmup = real("warmup is a share of the steps: it", warmup, "[0, 1]")
     with _seeded(bert, seed):
         model = head(copy.deepcopy(bert) if dropout is None else with_dropout(bert, dropout))
         model.to(bert.embed.weight.device)
@@ -76,6 +81,7 @@ def fine_tune(
 
 def with_dropout(bert: BERT, share: float) -> BERT:
     """A copy that drops `share` on the embeddings, on attention weights and on what a sublayer adds."""
+    share = real("dropout", share, "[0, 1)")
     bert = copy.deepcopy(bert)
     bert.config = dataclasses.replace(bert.config, dropout=share, mlp_dropout=0.0)
     for name, module in bert.named_modules():
@@ -113,16 +119,28 @@ def predict(
     """arg max of the model's logits, (B,) for a sequence classifier and (B, N) for a token classifier.
 
     The model is in evaluation mode meanwhile.
+
+    Raises:
+        ValueError: if there is not one mask for each row of tokens, or `batch` is below 1.
     """
-    was, _ = model.training, model.eval()
+    if len(tokens) != len(mask):
+        raise ValueError(f"each row needs a mask, got {len(tokens)} rows and {len(mask)} masks")
+    batch = whole("batch", batch, 1)
     parts = zip(tokens.split(batch), mask.split(batch), strict=True)
-    answers = torch.cat([model(some, None, its).argmax(-1) for some, its in parts])
-    model.train(was)
-    return answers
+    with evaluation(model):
+        return torch.cat([model(some, None, its).argmax(-1) for some, its in parts])
 
 
 def accuracy(predicted: Int[Tensor, " B"], labels: Int[Tensor, " B"]) -> float:
-    """The share of right answers."""
+    """The share of right answers.
+
+    Raises:
+        ValueError: if there is none to judge, or not one label for each.
+    """
+    if predicted.shape != labels.shape or not predicted.numel():
+        raise ValueError(
+            f"each answer needs a label, got shapes {tuple(predicted.shape)} and {tuple(labels.shape)}"
+        )
     return float((predicted == labels).double().mean())
 
 

@@ -11,8 +11,9 @@ import torch
 from torch import Tensor, nn
 from tqdm import tqdm
 
+from tformer_lib.numbers import brief, real, whole
 from tformer_lib.training.batches import Stream
-from tformer_lib.training.checkpoints import Checkpoint, has_checkpoint, load_checkpoint, save_checkpoint
+from tformer_lib.training.checkpoints import Checkpoint, has_checkpoint, open_checkpoint, save_checkpoint
 from tformer_lib.training.history import History
 from tformer_lib.training.optimizers import make_optimizers, warmup_cosine
 from tformer_lib.training.seeds import random_state, set_random_state
@@ -74,22 +75,35 @@ def fit(
         The loss, the gradient's norm before clipping, and the learning rate of each step.
 
     Raises:
-        ValueError: if there is no batch, or `steps` is neither given nor known, or the loss is no scalar,
-            or the optimiser is unknown, or Muon finds nothing to train, or `final` lies outside [0, 1];
-            if the checkpoint is of another model, other batches or other arguments than these.
+        ValueError: if there is no batch, or `steps` is neither given nor known, or the loss is no scalar or
+            does not depend on the model, or no parameter wants a gradient, or the optimiser is unknown, or
+            Muon finds nothing to train, or a number is out of bounds (each must be finite; `lr` and
+            `weight_decay` are at least 0, `clip` is positive, `betas` and `momentum` lie in [0, 1), `final`
+            in [0, 1]); if the checkpoint is a file, is damaged, or is of another model, other batches or
+            other arguments than these. Model and optimiser then are as they were.
+        TypeError: if a number is none, or `warmup` is a share of the steps instead of their number; if the
+            loss is no tensor.
         FloatingPointError: if a loss or a gradient is not finite; the message names the step.
     """
     if steps is None:
         if not isinstance(batches, Sized):
             raise ValueError("these batches have no length: say how many steps=... to train")
         steps = len(batches)
+    steps, warmup = whole("steps", steps), whole("warmup is a number of steps: it", warmup, 0)
     if steps < 1:
         raise ValueError(f"there is nothing to train on: {steps} steps")
-    if checkpoint_every < 1:
-        raise ValueError(f"checkpoint_every must be at least 1, got {checkpoint_every}")
+    checkpoint_every = whole("checkpoint_every", checkpoint_every, 1)
+    lr, weight_decay = real("lr", lr, "[0, inf)"), real("weight_decay", weight_decay, "[0, inf)")
+    clip = None if clip is None else real("clip", clip, "(0, inf]")
+    betas, momentum = _pair_of_betas(betas), real("momentum", momentum, "[0, 1)")
+    final = real("final is a share of the peak learning rate: it", final, "[0, 1]")
+    if not hasattr(batches, "__iter__") and not hasattr(batches, "__getitem__"):
+        raise TypeError(f"batches must be something to loop over, got {brief(batches)}")
+    if checkpoint is not None:
+        _check_folder(Path(checkpoint))
     parameters = [p for p in model.parameters() if p.requires_grad]
-    if not 0 <= final <= 1:
-        raise ValueError(f"final is a share of the peak learning rate, in [0, 1], got {final}")
+    if not parameters:
+        raise ValueError("there is nothing to train: no parameter of the model requires a gradient")
     optimizers = make_optimizers(
         model, optimizer, lr=lr, weight_decay=weight_decay, betas=betas, momentum=momentum
     )
@@ -113,10 +127,14 @@ def fit(
     with _bar(steps, first, progress) as bar:
         for step in range(first, steps):
             loss = loss_fn(model, stream.take())
+            if not isinstance(loss, Tensor):
+                raise TypeError(f"loss_fn must return a tensor, got {brief(loss)}")
             if loss.ndim:
                 raise ValueError(f"loss_fn must return a scalar, got shape {tuple(loss.shape)}")
             if not loss.isfinite():
                 raise FloatingPointError(f"the loss is {loss.item()} at step {step} of {steps}")
+            if not loss.requires_grad:
+                raise ValueError("the loss does not depend on any parameter that requires a gradient")
             model.zero_grad()
             loss.backward()
             norm = nn.utils.clip_grad_norm_(parameters, math.inf if clip is None else clip)
@@ -145,6 +163,20 @@ def _bar(steps: int, first: int, progress: bool | None) -> "tqdm[Any]":
     return tqdm(total=steps, initial=first, unit="step", disable=not progress)
 
 
+def _pair_of_betas(betas: tuple[float, float]) -> tuple[float, float]:
+    if not isinstance(betas, tuple | list) or len(betas) != 2:
+        raise ValueError(f"betas must be two numbers, got {brief(betas)}")
+    first, second = (real(f"betas[{i}]", beta, "[0, 1)") for i, beta in enumerate(betas))
+    return first, second
+
+
+def _check_folder(folder: Path) -> None:
+    """Raise unless this is a folder, or can become one: before the training, not at its first checkpoint."""
+    there = next((path for path in (folder, *folder.parents) if path.exists()), None)
+    if there is not None and not there.is_dir():
+        raise ValueError(f"checkpoint must be a folder, and {there} is a file")
+
+
 def _save(
     folder: str | Path,
     model: nn.Module,
@@ -165,8 +197,28 @@ def _resume(
     settings: dict[str, Any],
     stream: Stream,
 ) -> tuple[History, int]:
-    """What is done, and the number of the first step that is not; wound back to right after it."""
-    saved = load_checkpoint(folder, model, optimizers, settings=settings, defaults=LATER)
-    stream.wind(saved.step, saved.notes["passes"], saved.notes["position"], saved.pass_random)
+    """What is done, and the number of the first step that is not; wound back to right after it.
+
+    The stream is wound before the model is changed: to draw other batches is a reason to refuse as well.
+    """
+    saved, put = open_checkpoint(folder, model, optimizers, settings=settings, defaults=LATER)
+    try:
+        step = whole("step", saved.step, 0, settings["steps"])
+        passes, position = (whole(name, saved.notes.get(name), 1, step) for name in ("passes", "position"))
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"the checkpoint in {folder} is of no run of these {settings['steps']} steps: {error}"
+        ) from error
+    if len(saved.history.loss) != step:
+        raise ValueError(f"the checkpoint in {folder} has {len(saved.history.loss)} losses of {step} steps")
+    if not saved.random or not saved.pass_random:
+        raise ValueError(f"the checkpoint in {folder} lacks the states of the random generators")
+    before = random_state()
+    try:
+        stream.wind(step, passes, position, saved.pass_random)
+    except BaseException:
+        set_random_state(before)
+        raise
+    put()
     set_random_state(saved.random)
-    return saved.history, saved.step
+    return saved.history, step

@@ -8,6 +8,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from tformer_lib.numbers import real
+
 QUINTIC = (3.4445, -4.7750, 2.0315)  # of Jordan et al. (2024)
 TINY = 1e-7  # a gradient of zeros stays zero
 
@@ -64,7 +66,8 @@ class Muon(torch.optim.Optimizer):
         precision: the type of the products, see `orthogonalise`.
 
     Raises:
-        ValueError: if a parameter is no matrix, or a number is negative, or `momentum` is not below 1.
+        TypeError: if a number is none.
+        ValueError: if a parameter is no matrix, or a number is out of bounds.
 
     Source: Jordan et al. (2024); Liu et al. (2025), equation 4.
     """
@@ -78,12 +81,12 @@ class Muon(torch.optim.Optimizer):
         momentum: float = 0.95,
         precision: torch.dtype = torch.float32,
     ):
-        if not (lr >= 0 and weight_decay >= 0 and 0 <= momentum < 1):
-            raise ValueError(
-                "lr and weight_decay must not be negative, and momentum lies in [0, 1); "
-                f"got {lr}, {weight_decay} and {momentum}"
-            )
-        super().__init__(matrices, {"lr": lr, "weight_decay": weight_decay, "momentum": momentum})
+        options = {
+            "lr": real("lr", lr, "[0, inf)"),
+            "weight_decay": real("weight_decay", weight_decay, "[0, inf)"),
+            "momentum": real("momentum", momentum, "[0, 1)"),
+        }
+        super().__init__(matrices, options)
         self.precision = precision
         for group in self.param_groups:
             for matrix in group["params"]:

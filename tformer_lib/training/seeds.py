@@ -7,9 +7,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tformer_lib.numbers import whole
+
 
 def seed_everything(seed: int) -> None:
-    """Seed Python, NumPy and PyTorch alike, so that a run on one machine can be repeated exactly."""
+    """Seed Python, NumPy and PyTorch alike, so that a run on one machine can be repeated exactly.
+
+    Raises:
+        TypeError: if the seed is no whole number.
+        ValueError: if it does not lie in 0 to 2**32 - 1, which are NumPy's.
+    """
+    seed = whole("seed", seed, 0, 2**32 - 1)
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002
     torch.manual_seed(seed)
@@ -48,15 +56,52 @@ def random_state() -> dict[str, Tensor]:
 
 
 def set_random_state(state: dict[str, Tensor]) -> None:
-    """Put the generators back into a state that `random_state` returned; devices not here are passed over."""
-    gauss = state["python_gauss"].item()
-    random.setstate((3, tuple(state["python"].tolist()), None if math.isnan(gauss) else gauss))
-    place, has_gauss = state["numpy_place"].tolist()
-    key = state["numpy"].numpy().astype("uint32")
-    np.random.set_state(("MT19937", key, place, has_gauss, state["numpy_gauss"].item()))  # noqa: NPY002
+    """Put the generators back into a state that `random_state` returned; devices not here are passed over.
+
+    Raises:
+        ValueError: as `check_random_state`; the generators then stay as they are.
+    """
+    check_random_state(state)
+    random.setstate(_python(state))
+    np.random.set_state(_numpy(state))  # noqa: NPY002
     torch.set_rng_state(state["torch"])
     for i in range(torch.cuda.device_count()):
         if f"cuda_{i}" in state:
             torch.cuda.set_rng_state(state[f"cuda_{i}"], i)
     if "mps" in state and torch.backends.mps.is_available():
         torch.mps.set_rng_state(state["mps"])
+
+
+def check_random_state(state: dict[str, Tensor]) -> None:
+    """Raise a ValueError unless generators can be put into this state; the global ones are left alone."""
+    try:
+        random.Random().setstate(_python(state))
+        np.random.RandomState().set_state(_numpy(state))
+        torch.Generator().set_state(state["torch"])
+        devices = [name for name in state if name.startswith("cuda_") or name == "mps"]
+        for name in devices:
+            if state[name].dtype != torch.uint8 or state[name].ndim != 1:
+                raise ValueError(f"{name} holds no bytes")
+    except KeyError as error:
+        raise ValueError(f"the state of a random generator is missing: {error.args[0]}") from error
+    except (ValueError, TypeError, OverflowError, RuntimeError) as error:
+        raise ValueError(f"this is no state of the random generators: {error}") from error
+
+
+def _python(state: dict[str, Tensor]) -> tuple[int, tuple[int, ...], float | None]:
+    """What Python's generator calls its state."""
+    words, gauss = state["python"], state["python_gauss"].item()
+    if words.shape != (625,) or not bool(((words >= 0) & (words < 2**32)).all()):
+        raise ValueError("Python's generator has 625 words of 32 bits")
+    return 3, tuple(words.tolist()), None if math.isnan(gauss) else gauss
+
+
+def _numpy(state: dict[str, Tensor]) -> tuple[str, np.ndarray, int, int, float]:
+    """What NumPy's generator calls its state."""
+    words, place = state["numpy"], state["numpy_place"]
+    if words.shape != (624,) or not bool(((words >= 0) & (words < 2**32)).all()):
+        raise ValueError("NumPy's generator has 624 words of 32 bits")
+    if place.shape != (2,) or not (0 <= place[0] <= 624 and 0 <= place[1] <= 1):
+        raise ValueError(f"NumPy's generator stands at one of its 624 words, got {place.tolist()}")
+    at, has_gauss = place.tolist()
+    return "MT19937", words.numpy().astype("uint32"), at, has_gauss, state["numpy_gauss"].item()

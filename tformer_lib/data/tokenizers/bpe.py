@@ -13,8 +13,9 @@ from torch import Tensor
 
 from tformer_lib.data.tokenizers.merging import apply_merges, learn_merges
 from tformer_lib.data.tokenizers.pretokenise import BYTES, CUTS, from_visible, utf8, visible
-from tformer_lib.data.tokenizers.specials import check_specials, encode_words
+from tformer_lib.data.tokenizers.specials import check_specials, encode_words, token_numbers
 from tformer_lib.data.tokenizers.storage import load_json, save_json
+from tformer_lib.numbers import whole
 
 KIND = "byte-pair tokenizer"
 
@@ -98,7 +99,7 @@ class BPETokenizer:
         """
         cls((), cut=cut)  # says what is wrong with the cut
         names = check_specials(special_tokens)
-        if vocab_size < len(BYTES) + len(names):
+        if whole("vocab_size", vocab_size) < len(BYTES) + len(names):
             least = f"256 bytes and {len(names)} special tokens make {256 + len(names)}"
             raise ValueError(f"vocab_size is too small: {least}, got {vocab_size}")
         utf8(text)  # says where a text is not Unicode
@@ -189,8 +190,11 @@ class BPETokenizer:
 
         Raises:
             ValueError: if there is no token with one of the numbers.
+            TypeError: if one is no whole number.
         """
-        return b"".join(self.token_bytes(int(i)) for i in ids).decode("utf8", errors="replace")
+        return b"".join(map(self.token_bytes, token_numbers(ids, self.vocab_size))).decode(
+            "utf8", errors="replace"
+        )
 
     def truncate(self, vocab_size: int) -> "BPETokenizer":
         """The tokenizer that training would have given with this smaller `vocab_size`, without the training.
@@ -199,7 +203,7 @@ class BPETokenizer:
             ValueError: if `vocab_size` is less than 256 plus the special tokens, or more than there are.
         """
         least = len(BYTES) - len(self.left_out) + len(self.special_tokens)
-        if not least <= vocab_size <= self.vocab_size:
+        if not least <= whole("vocab_size", vocab_size) <= self.vocab_size:
             raise ValueError(f"vocab_size must lie between {least} and {self.vocab_size}, got {vocab_size}")
         kept, tokens = 0, set[bytes]()
         size = vocab_size - least

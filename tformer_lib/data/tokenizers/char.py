@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from torch import Tensor
 
+from tformer_lib.data.tokenizers.specials import token_numbers
 from tformer_lib.data.tokenizers.storage import load_json, save_json
 
 KIND = "character tokenizer"
@@ -57,12 +58,9 @@ class CharTokenizer:
 
         Raises:
             ValueError: if a number is not that of a character.
+            TypeError: if it is no whole number.
         """
-        numbers = [int(i) for i in ids]
-        for i in numbers:
-            if not 0 <= i < self.vocab_size:
-                raise ValueError(f"there is no token {i}: they are numbered 0 to {self.vocab_size - 1}")
-        return "".join(self.alphabet[i] for i in numbers)
+        return "".join(self.alphabet[i] for i in token_numbers(ids, self.vocab_size))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the alphabet to a JSON file, in one step."""

@@ -3,9 +3,32 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from torch import Tensor
+
 from tformer_lib.data.tokenizers.pretokenise import utf8
+from tformer_lib.numbers import brief, whole
 
 CACHED_WORDS = 100_000
+
+
+def token_numbers(ids: Iterable[int] | Tensor, vocab_size: int) -> list[int]:
+    """The numbers as a list, each of them a token's.
+
+    Raises:
+        TypeError: if they are given as text, or one is no whole number: 0.9 is not 0, nor is "12" 1 and 2.
+        ValueError: if there is no token with one of the numbers, or a tensor of them has not one axis.
+    """
+    if isinstance(ids, Tensor):
+        if ids.ndim != 1:
+            raise ValueError(f"the numbers of tokens must be on one axis, got shape {tuple(ids.shape)}")
+        ids = ids.tolist()
+    if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
+        raise TypeError(f"the numbers of tokens must be given in a list, got {brief(ids)}")
+    numbers = [whole("the number of a token", i) for i in ids]
+    for i in numbers:
+        if not 0 <= i < vocab_size:
+            raise ValueError(f"there is no token {i}: they are numbered 0 to {vocab_size - 1}")
+    return numbers
 
 
 def check_specials(names: Iterable[str]) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
-from tformer_lib.files import replace_file
+from tformer_lib.files import parse_json, replace_file
 
 
 def save_json(path: str | os.PathLike[str], kind: str, content: dict[str, Any]) -> None:
@@ -33,7 +33,7 @@ def load_json(
             the message says which.
     """
     try:
-        content = json.loads(Path(path).read_text("utf8"))
+        content = parse_json(Path(path).read_text("utf8"))
     except ValueError as error:  # UnicodeDecodeError is one
         raise ValueError(f"{path} is not a JSON file: {error}") from error
     found = content.get("kind") if isinstance(content, dict) else None

@@ -12,8 +12,9 @@ from torch import Tensor
 
 from tformer_lib.data.tokenizers.merging import learn_merges
 from tformer_lib.data.tokenizers.pretokenise import bert_words, utf8
-from tformer_lib.data.tokenizers.specials import check_specials, encode_words
+from tformer_lib.data.tokenizers.specials import check_specials, encode_words, token_numbers
 from tformer_lib.data.tokenizers.storage import load_json, save_json
+from tformer_lib.numbers import whole
 
 KIND = "WordPiece tokenizer"
 UNKNOWN = "[UNK]"
@@ -83,7 +84,7 @@ class WordPieceTokenizer:
         alphabet = sorted({c for word in count for c in word})
         inside = sorted({f"##{c}" for word in count for c in word[1:]})
         tokens = [*names, *(piece for piece in (*alphabet, *inside) if piece not in names)]
-        if vocab_size < len(tokens):
+        if whole("vocab_size", vocab_size) < len(tokens):
             made = f"{len(names)} special tokens and {len(tokens) - len(names)} characters"
             raise ValueError(f"vocab_size is too small: {made} make {len(tokens)}, got {vocab_size}")
         number = {token: i for i, token in enumerate(tokens)}
@@ -144,12 +145,9 @@ class WordPieceTokenizer:
 
         Raises:
             ValueError: if there is no token with one of the numbers.
+            TypeError: if one is no whole number.
         """
-        pieces = []
-        for i in map(int, ids):
-            if not 0 <= i < self.vocab_size:
-                raise ValueError(f"there is no token {i}: they are numbered 0 to {self.vocab_size - 1}")
-            pieces.append(self.tokens[i])
+        pieces = [self.tokens[i] for i in token_numbers(ids, self.vocab_size)]
         return " ".join(pieces).replace(" ##", "")
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -1,0 +1,102 @@
+"""The API pages are made without the packages that tformer_lib computes with, and show what is there."""
+
+import functools
+import json
+import subprocess
+import sys
+from importlib.metadata import packages_distributions
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tests.site.pages import ROOT
+
+# In a Python of its own: hides packages, imports tformer_lib as the site does or as it is, and shows what
+# autodoc would: the signatures of all functions and methods, and the bases of all classes.
+SCRIPT = """
+import importlib, inspect, json, pkgutil, re, sys
+from importlib.machinery import PathFinder
+
+how, hidden, root = sys.argv[1], set(json.loads(sys.argv[2])), sys.argv[3]
+
+class Hiding:
+    find_distributions = staticmethod(PathFinder.find_distributions)
+
+    def find_spec(self, name, path=None, target=None):
+        return None if name.split(".")[0] in hidden else PathFinder.find_spec(name, path, target)
+
+sys.meta_path[:] = [Hiding() if finder is PathFinder else finder for finder in sys.meta_path]
+left = []
+if how == "stand-ins":
+    sys.path.insert(0, root + "/book/_ext")
+    import tformer_api
+    tformer_api.import_package()
+    left = sorted({name.split(".")[0] for name in sys.modules} & set(tformer_api.STANDINS))
+else:
+    sys.path.insert(0, root)
+
+from sphinx.util.inspect import signature, stringify_signature
+import tformer_lib
+
+def functions(owner, module):
+    for name, member in vars(owner).items():
+        if name.startswith("_") or getattr(member, "__module__", None) != module:
+            continue
+        if inspect.isfunction(member):
+            found = signature(member, bound_method=inspect.isclass(owner))
+            # ~torch.Tensor is shown as Tensor
+            words = stringify_signature(found, unqualified_typehints=True)
+            yield member.__qualname__, re.sub("~([A-Za-z_]+[.])+", "", words)
+        elif inspect.isclass(member):
+            yield member.__qualname__, [base.__name__ for base in member.__bases__]
+            yield from functions(member, module)
+
+seen = {}
+for info in pkgutil.walk_packages(tformer_lib.__path__, "tformer_lib."):
+    module = importlib.import_module(info.name)
+    seen |= {f"{info.name}.{name}": shown for name, shown in functions(module, info.name)}
+print(json.dumps({"left": left, "home": tformer_lib.__file__, "seen": seen}))
+"""
+
+
+@functools.cache
+def shown(how: str) -> dict:
+    """What there is to show, with stand-ins and the site's packages alone, or with all that is installed."""
+    hidden = not_the_site_s() if how == "stand-ins" else set()
+    command = [sys.executable, "-c", SCRIPT, how, json.dumps(sorted(hidden)), str(ROOT)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT / "book")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def not_the_site_s() -> set[str]:
+    """What can be imported here and not where requirements-site.txt alone is installed."""
+    lines = (ROOT / "requirements-site.txt").read_text("utf8").splitlines()
+    site = {canonicalize_name(Requirement(line).name) for line in lines if line and line[0] != "#"}
+    return {
+        name
+        for name, owners in packages_distributions().items()
+        if not {canonicalize_name(owner) for owner in owners} & {*site, "tformer-lib", "pip"}
+    }
+
+
+def test_the_package_is_imported_with_the_site_s_packages_alone():
+    assert {"torch", "numpy", "matplotlib", "sklearn", "regex"} <= not_the_site_s()
+    answer = shown("stand-ins")
+    assert answer["left"] == []
+    assert answer["home"] == str(ROOT / "tformer_lib" / "__init__.py")
+    seen = answer["seen"]
+    assert 'q: Float[Tensor, "*batch N Dh"]' in seen["tformer_lib.core.attention.attention"].replace("'", '"')
+    layer = "tformer_lib.core.attention.MultiHeadAttention"
+    assert seen[layer] == ["Module"]
+    assert seen[f"{layer}.forward"].startswith("(x: ")
+
+
+def test_they_change_no_signature_and_no_base():
+    with_stand_ins, real = shown("stand-ins")["seen"], shown("real")["seen"]
+    assert len(real) > 500
+    assert with_stand_ins.keys() == real.keys()
+    different = {
+        name: (with_stand_ins[name], real[name]) for name in real if real[name] != with_stand_ins[name]
+    }
+    assert different == {}

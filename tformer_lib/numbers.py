@@ -1,0 +1,93 @@
+"""Numbers that are handed in: whole or real, within their bounds, or an error that names both sides.
+
+A boolean is no number here, though Python counts with it. NumPy's numbers and tensors with a single entry
+and no axis are taken, and handed on as Python's: those can be written to JSON, and compared with anything.
+"""
+
+import math
+import numbers
+import operator
+from typing import Any
+
+
+def whole(name: str, value: Any, least: int | None = None, most: int | None = None) -> int:
+    """`value` as an int, with least <= value <= most.
+
+    Args:
+        name: what errors call it.
+        value: a whole number of any kind: 3, `np.int64(3)` or `torch.tensor(3)`, but neither 3.0 nor True.
+        least: the smallest that may be; none if None.
+        most: the greatest that may be; none if None.
+
+    Raises:
+        TypeError: if it is no whole number.
+        ValueError: if it is out of bounds.
+    """
+    number = _plain(value)
+    if isinstance(number, bool) or not isinstance(number, numbers.Integral):
+        raise TypeError(f"{name} must be a whole number, got {brief(value)}, of type {type(value).__name__}")
+    number = operator.index(number)
+    if (least is not None and number < least) or (most is not None and number > most):
+        bounds = [f"at least {least}"] * (least is not None) + [f"at most {most}"] * (most is not None)
+        raise ValueError(f"{name} must be {' and '.join(bounds)}, got {brief(number)}")
+    return number
+
+
+def real(name: str, value: Any, interval: str) -> float:
+    """`value` as a float that lies in an interval, such as "[0, 1)", "(0, inf)" or "(-inf, inf)".
+
+    Args:
+        name: what errors call it.
+        value: a number of any kind that has a place on the line: 1, 0.5, `np.float32(0.5)`.
+        interval: a round bracket leaves its end out, and a square one does not. NaN lies in none.
+
+    Raises:
+        TypeError: if it is no real number.
+        ValueError: if it lies outside.
+    """
+    number = _plain(value)
+    if isinstance(number, bool) or not isinstance(number, numbers.Real):
+        raise TypeError(
+            f"{name} must be a number in {interval}, got {brief(value)}, of type {type(value).__name__}"
+        )
+    try:
+        number = float(number)
+    except OverflowError:  # a whole number with more than 308 digits
+        number = math.copysign(math.inf, number)
+    low, high = map(float, interval[1:-1].split(","))
+    above = low <= number if interval[0] == "[" else low < number
+    below = number <= high if interval[-1] == "]" else number < high
+    if not (above and below):  # NaN is neither
+        raise ValueError(f"{name} must lie in {interval}, got {brief(value)}")
+    return number
+
+
+def flag(name: str, value: Any) -> bool:
+    """`value` as a bool.
+
+    Raises:
+        TypeError: if it is neither True nor False.
+    """
+    answer = _plain(value)
+    if not isinstance(answer, bool):
+        raise TypeError(f"{name} must be True or False, got {brief(value)}, of type {type(value).__name__}")
+    return answer
+
+
+def brief(value: Any) -> str:
+    """A value as an error shows it: in at most 80 characters, whatever it is."""
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # it cannot even be shown: a whole number of 5,000 digits, or an object of a reader's
+        text = f"a {type(value).__name__} that cannot be shown"
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _plain(value: Any) -> Any:
+    """Python's own number in place of NumPy's, or of a tensor's that has one entry and no axis."""
+    if getattr(value, "shape", None) == () and callable(getattr(value, "item", None)):
+        try:
+            return value.item()
+        except (RuntimeError, TypeError, ValueError):  # on the meta device there is no number
+            return value
+    return value

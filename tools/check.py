@@ -1,0 +1,374 @@
+"""Runs what a change can break, and says why: `make check`, or `python tools/check.py --list` to see it only.
+
+A change is what differs from the base: on a branch the commit where it left main, on main the last commit;
+`--base` (`make check BASE=...`) names another commit or branch to count from. Files that git does not know
+yet count.
+
+What imports what in the package is grimp's graph. The imports of tests and notebooks come from their code. A
+name that a package's __init__ hands on counts as an import of the module that defines it: a notebook that
+takes `claim` from `tformer_lib` does not depend on all that stands beside it there.
+"""
+
+import argparse
+import ast
+import fnmatch
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import grimp
+import nbformat
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = "tformer_lib"
+# Files that no import leads to, and what a change in them can break. `*` matches any path below.
+ALSO = (
+    ("README.md", "tests/test_readme.py"),
+    ("Makefile", "tests/test_readme.py"),
+    ("Makefile", "tests/site/test_commands.py"),
+    ("requirements*.txt", "tests/site/test_commands.py"),
+    ("pyproject.toml", "tests/site/test_commands.py"),
+    ("tools/bootstrap.py", "tests/site/test_commands.py"),
+    ("tformer_lib/*.py", "tests/test_floors.py"),  # it imports every module and reads its imports
+    ("tformer_lib/*.py", "tests/site/test_standins.py"),  # what the API pages import
+    ("tformer_lib/recorded/*.json", "tests/test_recorded.py"),
+    ("benchmarks/*.py", "tests/test_recorded.py"),
+    ("book/*.ipynb", "tests/notebooks/test_style.py"),
+    ("book/*.ipynb", "tests/test_exercises.py"),  # it runs the solutions on the pages
+    ("book/*.md", "tests/notebooks/test_style.py"),
+    ("references.bib", "tests/notebooks/test_style.py"),
+    ("book/*.md", "tests/site"),
+    ("book/_*", "tests/site"),  # the extension, the templates, the style sheet
+    ("references.bib", "tests/site"),
+    ("_config.yml", "tests/site"),
+    ("_toc.yml", "tests/site"),
+    ("requirements-site.txt", "tests/site"),
+    ("tools/build_site.py", "tests/site"),
+)
+# Imports that are made by name as the code runs.
+BY_NAME = (
+    ("tests/test_exercises.py", "tformer_lib.exercises.*"),
+    ("tests/notebooks/plugin.py", "tests/notebooks/sanitize.cfg"),
+)
+WITHOUT_SITE = ("tests/site/test_commands.py", "tests/site/test_standins.py")  # these need none that is built
+NOTEBOOKS_RUN_IN = ("conftest.py", "tests/notebooks/plugin.py")
+MAGIC = re.compile(r"^(\s*)[%!].*$", re.MULTILINE)
+
+
+@dataclass
+class Plan:
+    """What is to be run: each target of pytest with its reason, and the files for ruff."""
+
+    tests: dict[str, str] = field(default_factory=dict)
+    style: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)  # what is not run, and the command that does
+
+
+class Tree:
+    """The package, the tests, the tools and the notebooks under `root`, and who imports whom.
+
+    In the graph a module of the package goes by its name and any other file by its path; what a package's
+    own file hands on goes by the package's name with `.__init__`, a module that imports nothing.
+    """
+
+    def __init__(self, root: Path = ROOT, package: str = PACKAGE):
+        self.root, self.package = root, package
+        self.modules = {self.module(path): path for path in sorted((root / package).rglob("*.py"))}
+        self._handed_on: dict[str, dict[str, tuple[str, str]]] = {}
+        self.graph = grimp.build_graph(package, cache_dir=None)
+        self._refine()
+        self._add_files()
+
+    def module(self, path: Path) -> str:
+        """The name of the module in a file of the package."""
+        parts = path.relative_to(self.root).with_suffix("").parts
+        return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+    def is_package(self, module: str) -> bool:
+        """Whether the module is a package, with modules below it."""
+        return module in self.modules and self.modules[module].name == "__init__.py"
+
+    def nodes(self, file: str) -> list[str]:
+        """What stands for a file in the graph."""
+        if file.startswith(f"{self.package}/") and file.endswith(".py"):
+            name = self.module(self.root / file)
+            return [name, f"{name}.__init__"] if file.endswith("/__init__.py") else [name]
+        return [file]
+
+    def handed_on(self, package: str) -> dict[str, tuple[str, str]]:
+        """The names that a package's __init__ imports: the module of each, and its name there."""
+        if package not in self._handed_on:
+            found = {}
+            for node in ast.parse(self.modules[package].read_text("utf8")).body:
+                if isinstance(node, ast.ImportFrom):
+                    base = absolute(node, package, is_package=True)
+                    found |= {alias.asname or alias.name: (base, alias.name) for alias in node.names}
+            self._handed_on[package] = found
+        return self._handed_on[package]
+
+    def named(self, base: str, name: str) -> Iterator[str]:
+        """What `from base import name` depends on."""
+        if f"{base}.{name}" in self.modules:
+            yield f"{base}.{name}"
+        elif self.is_package(base) and name in self.handed_on(base):
+            yield f"{base}.__init__"
+            yield from self.named(*self.handed_on(base)[name])
+        else:
+            yield from self.file_or_module(base)
+
+    def file_or_module(self, name: str) -> Iterator[str]:
+        """A module's place in the graph: the package's by name, also where it is no longer there."""
+        if name.split(".")[0] == self.package:
+            yield name
+            return
+        path = Path(*name.split("."))
+        for candidate in (path.with_suffix(".py"), path / "__init__.py", "tools" / path.with_suffix(".py")):
+            if (self.root / candidate).is_file():
+                yield candidate.as_posix()
+
+    def needs(self, code: ast.AST, here: str, *, is_package: bool = False) -> set[str]:
+        """What a piece of code imports, from the package and from the files beside it."""
+        found: set[str] = set()
+        for node in ast.walk(code):
+            if isinstance(node, ast.ImportFrom):
+                base = absolute(node, here, is_package=is_package)
+                for alias in node.names:
+                    nested = () if alias.name == "*" else self.file_or_module(f"{base}.{alias.name}")
+                    beside = [] if base.split(".")[0] == self.package else list(nested)
+                    found.update(beside or self.named(base, alias.name))
+            elif isinstance(node, ast.Import):
+                for alias in node.names:
+                    if alias.name == self.package:  # what is taken from it shows where it is used
+                        found.add(f"{self.package}.__init__")
+                    else:
+                        found.update(self.file_or_module(alias.name))
+            elif isinstance(node, ast.Attribute):
+                found.update(self.attribute(node))
+            elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+                found.update(self.by_word(node.func, node.args[0].value))
+        return found
+
+    def attribute(self, node: ast.Attribute) -> Iterator[str]:
+        """What `package.name` stands for, where a package is written out."""
+        if not (isinstance(node.value, ast.Name) and node.value.id == self.package):
+            return
+        if node.attr in self.handed_on(self.package) or f"{self.package}.{node.attr}" in self.modules:
+            yield from self.named(self.package, node.attr)
+
+    def by_word(self, function: ast.expr, word: object) -> Iterator[str]:
+        """The modules and files that a call names in words: exercises and recorded results."""
+        name = function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
+        if not isinstance(word, str):
+            return
+        if name == "check" and f"{self.package}.exercises.{word.split('.')[0]}" in self.modules:
+            yield f"{self.package}.exercises.{word.split('.')[0]}"
+        if name == "recorded":
+            yield f"{self.package}/recorded/{word}.json"
+
+    def _refine(self) -> None:
+        """In grimp's graph, imports from a package lead to what they name and not to all that it imports."""
+        for name, path in self.modules.items():
+            before = self.graph.find_modules_directly_imported_by(name)
+            code = ast.parse(path.read_text("utf8"))
+            after = self.needs(code, name, is_package=self.is_package(name)) - {name}
+            for other in before - after:
+                if self.is_package(other):
+                    self.graph.remove_import(importer=name, imported=other)
+            self._link(name, after)
+
+    def _add_files(self) -> None:
+        """Adds the tests, the tools and the notebooks."""
+        for path in sorted([*self.root.glob("tests/**/*.py"), *self.root.glob("tools/*.py")]):
+            file = path.relative_to(self.root).as_posix()
+            here = ".".join(path.relative_to(self.root).with_suffix("").parts)
+            needs = self.needs(ast.parse(path.read_text("utf8")), here)
+            if is_test(file):
+                above = [folder / "conftest.py" for folder in Path(file).parents]
+                needs |= {c.as_posix() for c in above if (self.root / c).is_file()}
+            self._link(file, needs - {file})
+        for path in sorted(self.root.glob("book/*.ipynb")):
+            self._link(path.relative_to(self.root).as_posix(), self.notebook_needs(path))
+        for importer, pattern in BY_NAME:
+            if (self.root / importer).is_file():
+                self._link(importer, set(fnmatch.filter(self.modules, pattern)) or {pattern})
+
+    def notebook_needs(self, path: Path) -> set[str]:
+        """What the cells of a notebook import, and the plugin that runs it."""
+        cells = nbformat.read(path, as_version=4).cells
+        found = {file for file in NOTEBOOKS_RUN_IN if (self.root / file).is_file()}
+        for cell in cells:
+            if cell.cell_type == "code":
+                found |= self.needs(ast.parse(MAGIC.sub(r"\1pass", cell.source)), "")
+        return found
+
+    def _link(self, importer: str, imported: Iterable[str]) -> None:
+        for name in (importer, *imported):
+            if name not in self.graph.modules:
+                self.graph.add_module(name)
+        for name in imported:
+            self.graph.add_import(importer=importer, imported=name)
+
+    def reached(self, file: str) -> Iterator[tuple[str, str]]:
+        """The tests and notebooks that a change in a file reaches, each with the way there."""
+        for node in self.nodes(file):
+            if is_test(node) or is_notebook(node):
+                yield node, "changed"
+            if node not in self.graph.modules:
+                continue
+            for other in sorted(self.graph.find_downstream_modules(node)):
+                if is_test(other) or is_notebook(other):
+                    yield other, way(self.graph.find_shortest_chain(importer=other, imported=node))
+
+
+def absolute(node: ast.ImportFrom, here: str, *, is_package: bool) -> str:
+    """The module that `from ... import` names, seen from the module `here`."""
+    if not node.level:
+        return node.module or ""
+    parts = here.split(".")
+    parts = parts[: len(parts) - node.level + is_package]
+    return ".".join([*parts, node.module] if node.module else parts)
+
+
+def way(chain: tuple[str, ...]) -> str:
+    """A chain of imports in words."""
+    steps = [step for step in chain[1:] if not step.endswith(".__init__") or step == chain[-1]]
+    return "needs " + ", which needs ".join(steps)
+
+
+def is_test(file: str) -> bool:
+    """Whether it is a file of tests."""
+    return fnmatch.fnmatch(file, "tests/*test_*.py") and Path(file).name.startswith("test_")
+
+
+def is_notebook(file: str) -> bool:
+    """Whether it is a page that runs."""
+    return fnmatch.fnmatch(file, "book/*.ipynb")
+
+
+def plan(tree: Tree, changed: Iterable[str]) -> Plan:
+    """What to run after these files have changed."""
+    made = Plan()
+    changed = sorted(changed)
+    for file in changed:
+        for target, reason in tree.reached(file):
+            made.tests.setdefault(target, reason)
+        for pattern, target in ALSO:
+            if fnmatch.fnmatch(file, pattern):
+                made.tests.setdefault(target, f"reads {file}")
+    made.tests = {t: why for t, why in made.tests.items() if (tree.root / t).exists()}
+    site = "tests/site" in made.tests
+    if site:
+        made.tests = {t: why for t, why in made.tests.items() if not t.startswith("tests/site/")}
+    else:  # to build the site takes long: only its own files, or a test that was changed, are worth it
+        made.tests = {t: why for t, why in made.tests.items() if not needs_site(t) or why == "changed"}
+    # Notebooks take longest and begin.
+    made.tests = dict(sorted(made.tests.items(), key=lambda item: (not is_notebook(item[0]), item[0])))
+    made.style = [f for f in changed if f.endswith((".py", ".ipynb")) and (tree.root / f).is_file()]
+    if any(f.startswith(f"{tree.package}/") and f.endswith(".py") for f in changed):
+        made.left.append("types (`make lint`)")
+    if not site and any(f.startswith((f"{tree.package}/", "book/")) for f in changed):
+        made.left.append("the built site (`make test`)")
+    if any(fnmatch.fnmatch(f, "requirements*.txt") or f == "pyproject.toml" for f in changed):
+        made.left.append("what other versions of packages change (`make test`)")
+    return made
+
+
+def needs_site(file: str) -> bool:
+    """Whether a test opens the built site."""
+    return file.startswith("tests/site/") and file not in WITHOUT_SITE
+
+
+def git(root: Path, *arguments: str) -> str | None:
+    """What git answers, or None where it cannot."""
+    try:
+        done = subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True)
+    except OSError:
+        return None
+    return done.stdout if done.returncode == 0 else None
+
+
+def find_base(root: Path) -> str:
+    """Where the branch left main; on main, and where there is none, the last commit."""
+    on = (git(root, "rev-parse", "--abbrev-ref", "HEAD") or "").strip()
+    for main in ("origin/main", "main"):
+        base = git(root, "merge-base", "HEAD", main) if on != "main" else None
+        if base:
+            return base.strip()
+    return "HEAD"
+
+
+def changed_since(root: Path, base: str) -> set[str] | None:
+    """The files that differ from where this branch left the base, deleted and new ones among them.
+
+    None where git does not know.
+    """
+    left = (git(root, "merge-base", "HEAD", base) or base).strip()
+    differing = git(root, "diff", "--name-only", "--no-renames", "--relative", "-z", left, "--")
+    new = git(root, "ls-files", "--others", "--exclude-standard", "-z")
+    if differing is None or new is None:
+        return None
+    return {file for file in (differing + new).split("\0") if file and file != ".venv"}
+
+
+def brief(base: str) -> str:
+    """A commit in ten digits; any other name as it is."""
+    return base[:10] if re.fullmatch("[0-9a-f]{40}", base) else base
+
+
+def show(made: Plan, changed: set[str], base: str) -> None:
+    """Prints what will run and why."""
+    print(f"{len(changed)} changed since {brief(base)}: {', '.join(sorted(changed))}")
+    if made.style:
+        print(f"\nruff check and ruff format --check on {len(made.style)} of them")
+    if made.tests:
+        print()
+        width = max(map(len, made.tests))
+        for target, reason in made.tests.items():
+            print(f"{target:<{width}}  {reason}")
+    if not (made.style or made.tests):
+        print("\nNo test is chosen by these.")
+    if made.left:
+        print(f"\nNot run here: {', '.join(made.left)}.")
+    print(flush=True)
+
+
+def run(made: Plan) -> int:
+    """Runs ruff and pytest: pytest's exit code, or ruff's where pytest has no complaint."""
+    python = [sys.executable, "-m"]
+    codes = []
+    if made.style:
+        for command in (["check"], ["format", "--check"]):
+            codes.append(subprocess.run([*python, "ruff", *command, *made.style], cwd=ROOT).returncode)
+    if made.tests:
+        threads = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        command = [*python, "pytest", "-n", "2", "--dist", "loadfile", *made.tests]
+        codes.insert(0, subprocess.run(command, cwd=ROOT, env={**os.environ, **threads}).returncode)
+    return next((code for code in codes if code), 0)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Prints the plan and runs it."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--list", action="store_true", help="only print what would run")
+    parser.add_argument("--base", default="", help="a commit or branch to compare with")
+    options = parser.parse_args(arguments)
+    base = options.base or find_base(ROOT)
+    changed = changed_since(ROOT, base)
+    if changed is None:
+        print(f"git cannot compare this folder with {base}: is it a clone, and is there such a commit?")
+        return 2
+    if not changed:
+        print(f"Nothing has changed since {brief(base)}.")
+        return 0
+    sys.path.insert(0, str(ROOT))  # for grimp, which finds packages as Python does
+    made = plan(Tree(), changed)
+    show(made, changed, base)
+    return 0 if options.list else run(made)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
