@@ -6,6 +6,7 @@ import pytest
 
 from benchmarks import portable
 from benchmarks.portable import Run, Setting, done, find_pythons, gather, keep, matrix, read, summary, table
+from tformer_lib.recorded import recorded
 
 REPORT = """<testsuites><testsuite>
 <testcase classname="book.02_attention.ipynb" name="Cell 0"><properties>
@@ -93,6 +94,11 @@ def test_what_was_found_is_kept_until_the_notebook_changes(tmp_path, monkeypatch
     write("a", "one")
     assert not done(first, "a")
     assert "a" not in gather([first, second], ["a", "b"])[0]["notebooks"]
+
+
+def test_readme_shows_what_is_recorded():
+    readme = (portable.ROOT / "README.md").read_text("utf8")
+    assert summary(recorded("portable")["results"]) in readme
 
 
 def test_an_interpreter_that_does_not_run_is_named():
