@@ -17,7 +17,7 @@ from tformer_lib.show import Source
         (causal_mask, "def causal_mask("),
         (attention, "def attention("),
         (MultiHeadAttention, "class MultiHeadAttention("),
-        (MultiHeadAttention.forward, "def forward("),
+        (MultiHeadAttention.forward, "@undone_if_refused\ndef forward("),
         (MultiHeadAttention.split_heads, "def split_heads("),
         (tformer_lib.core.masks, '"""Masks:'),
     ],
