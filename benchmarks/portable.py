@@ -15,8 +15,7 @@ multiple of a calibration loop, the training of a small model, which is timed be
 Messages are left in `_build/portable/`, and what was found is kept there: `--resume` goes on where a run
 stopped, and `--record` records of it the settings under which all notebooks have been run.
 
-It ends with 1 if a cell failed, a ratio is over 2, or a notebook costs more than a chapter may. About an hour
-on two quiet cores.
+It ends with 1 if a cell failed, a ratio is over 2, or a notebook costs more than a chapter may.
 """
 
 import argparse

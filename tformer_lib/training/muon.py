@@ -69,7 +69,7 @@ class Muon(torch.optim.Optimizer):
         TypeError: if a number is none.
         ValueError: if a parameter is no matrix, or a number is out of bounds.
 
-    Source: Jordan et al. (2024); Liu et al. (2025), equation 4.
+    Source: Jordan et al. (2024); Liu et al. (2025).
     """
 
     def __init__(
