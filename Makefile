@@ -35,7 +35,7 @@ book: .venv/.installed-site ## build the site from the committed outputs and say
 	@$(BIN)/python tools/build_site.py
 
 test: env ## run every test: the package, every notebook, figures, style, the site
-	@$(BIN)/python -m pytest -n 2 --dist loadfile
+	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 check: env ## run what a change can break, and say why (BASE= names what to compare with)
 	@$(BIN)/python tools/check.py $(if $(BASE),--base "$(BASE)")

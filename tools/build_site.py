@@ -9,26 +9,33 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SITE = ROOT / "_build" / "html"
-STAMP = ROOT / "_build" / "site.stamp"  # as new as the last build that succeeded
+STAMP = ROOT / "_build" / "site.stamp"  # as new as the last build that succeeded; holds its sources' names
 SOURCES = ("_config.yml", "_toc.yml", "references.bib", "requirements-site.txt", "book", "tformer_lib")
 
 
+def sources() -> list[Path]:
+    """The files of which the site is made."""
+    found = [path for source in SOURCES for path in (ROOT / source, *(ROOT / source).rglob("*"))]
+    kept = (path for path in found if not {"__pycache__", ".ipynb_checkpoints"} & set(path.parts))
+    return sorted(path for path in kept if path.is_file())
+
+
+def names() -> str:
+    """Their names, a line each."""
+    return "".join(f"{path.relative_to(ROOT)}\n" for path in sources())
+
+
 def is_fresh() -> bool:
-    """Whether the site was built after its sources were last changed."""
+    """Whether the site was built of these files after any of them was last changed."""
     if not STAMP.exists() or not (SITE / "index.html").exists():
         return False
     built = STAMP.stat().st_mtime
-    files = [path for source in SOURCES for path in (ROOT / source, *(ROOT / source).rglob("*"))]
-    return all(
-        path.stat().st_mtime <= built
-        for path in files
-        if "__pycache__" not in path.parts and ".ipynb_checkpoints" not in path.parts
-    )
+    return STAMP.read_text("utf8") == names() and all(path.stat().st_mtime <= built for path in sources())
 
 
 def build() -> None:
     """Runs Jupyter Book as `make book` does; exits with its code if it warns or fails."""
-    started = time.time()
+    started, made_of = time.time(), names()
     STAMP.unlink(missing_ok=True)
     for leftover in (SITE, SITE.parent / ".doctrees"):  # pages name each other's numbers and titles
         shutil.rmtree(leftover, ignore_errors=True)
@@ -37,7 +44,7 @@ def build() -> None:
     code = subprocess.run(command, cwd=ROOT).returncode
     if code:
         sys.exit(code)
-    STAMP.touch()
+    STAMP.write_text(made_of, "utf8")
     print(f"Built in {time.time() - started:.0f} s without a warning. The site: {SITE.as_uri()}/index.html")
 
 

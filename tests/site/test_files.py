@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
 
+import lxml.html
 import pytest
 import yaml
 from bs4 import BeautifulSoup
@@ -24,7 +25,14 @@ NOT_LOADED = {"canonical", "author", "next", "prev", "index", "search"}
 
 @functools.cache
 def soup(path: Path) -> BeautifulSoup:
-    return BeautifulSoup(path.read_text("utf8"), "html.parser")
+    return BeautifulSoup(path.read_text("utf8"), "lxml")
+
+
+@functools.cache
+def links_and_anchors(path: Path) -> tuple[list[str], set[str]]:
+    """What a page names by href and src, and the ids that it has."""
+    page = lxml.html.parse(path)
+    return page.xpath("//@href | //@src"), set(page.xpath("//@id"))
 
 
 def test_internal_links_and_anchors_resolve(site):
@@ -32,16 +40,16 @@ def test_internal_links_and_anchors_resolve(site):
     for page in sorted(site.rglob("*.html")):
         if "_static" in page.relative_to(site).parts:  # templates that the theme leaves there
             continue
-        for tag in soup(page).find_all(href=True) + soup(page).find_all(src=True):
-            target = urlsplit(tag.get("href") or tag.get("src"))
+        for link in links_and_anchors(page)[0]:
+            target = urlsplit(link)
             if target.scheme or target.netloc:
                 continue
             file = (page.parent / unquote(target.path)).resolve() if target.path else page
             file = file / "index.html" if file.is_dir() else file
             anchor = unquote(target.fragment)
             if not file.is_file():
-                broken.append(f"{page.relative_to(site)}: {tag.get('href') or tag.get('src')}")
-            elif anchor and file.suffix == ".html" and not soup(file).find(id=anchor):
+                broken.append(f"{page.relative_to(site)}: {link}")
+            elif anchor and file.suffix == ".html" and anchor not in links_and_anchors(file)[1]:
                 broken.append(f"{page.relative_to(site)}: no #{anchor} in {file.name}")
     assert broken == []
 
