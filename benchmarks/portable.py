@@ -10,8 +10,9 @@
 
 Two threads and "plain" are tried on the first Python alone. Outputs and figures are compared as `make test`
 does. A table says for each notebook and setting: passed, or which cells differed, and its processor time over
-that of the first setting, at most 2. A notebook's cost is also held as a
-multiple of a calibration loop, the training of a small model, which is timed before and after each setting.
+that of the first setting, at most 2. With one thread a notebook's cost is also held as a multiple of a
+calibration loop, the training of a small model, which is timed before and after each setting; with two,
+threads that wait for each other count as well.
 Messages are left in `_build/portable/`, and what was found is kept there: `--resume` goes on where a run
 stopped, and `--record` records of it the settings under which all notebooks have been run.
 
@@ -39,7 +40,7 @@ RESULTS = ROOT / "_build" / "portable"
 KEPT = RESULTS / "kept.json"
 VERSIONS = ("3.11", "3.12", "3.13")
 MOST = 2.0  # a notebook's processor time over that under the first setting
-MOST_LOOPS = 330  # a notebook's processor time over that of the calibration loop: 90 s where it takes 0.27
+MOST_LOOPS = 400  # a notebook's processor time over the calibration loop's: 90 s where that takes 0.225
 INSTRUCTIONS = {
     "all": {},
     "AVX2": {
@@ -293,7 +294,14 @@ def main(arguments: list[str] | None = None) -> int:
     (RESULTS / "table.md").write_text(text + "\n", "utf8")
     print(text, summary(results), sep="\n\n")
     rows = [row for result in results for row in result["notebooks"].values()]
-    bad = any(row["failed"] or row["ratio"] > MOST or row["loops"] > MOST_LOOPS for row in rows)
+    single = [
+        row
+        for s, r in zip(settings, results, strict=True)
+        if s.threads == 1
+        for row in r["notebooks"].values()
+    ]
+    bad = any(row["failed"] or row["ratio"] > MOST for row in rows)
+    bad = bad or any(row["loops"] > MOST_LOOPS for row in single)
     if options.record:
         whole = [result for result in results if len(result["notebooks"]) == len(names)]
         if not whole:

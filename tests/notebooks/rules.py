@@ -116,9 +116,9 @@ def held(page: Page, book: Book) -> Iterator[str]:
         if "trained-figure" in tags(cell) and "nbval-ignore-output" not in tags(cell):
             yield f"{describe(cell)} is tagged trained-figure without nbval-ignore-output"
         if "nbval-ignore-output" in tags(cell):
-            following = "\n".join(c.source for c in page.code[i + 1 : i + 3])
+            following = "\n".join(c.source for c in page.code[i + 1 : i + 4])
             if not re.search(r"\bclaim\(|\bassert", following):
-                yield f"{describe(cell)} is not compared, and neither of the next two cells checks anything"
+                yield f"{describe(cell)} is not compared, and none of the next three cells checks anything"
 
 
 def claims(page: Page, book: Book) -> Iterator[str]:
