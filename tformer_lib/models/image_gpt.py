@@ -85,9 +85,11 @@ def linear_probe(
     known, held back (`choose_penalty`); then all of the known are fitted with it.
     """
     from sklearn.linear_model import LogisticRegression
+    from threadpoolctl import threadpool_limits
 
     mean, spread = features.mean(dim=0), features.std(dim=0).clamp(min=1e-6)
     known, asked = ((x - mean) / spread for x in (features, new))
-    model = LogisticRegression(C=choose_penalty(known, labels), max_iter=1000)
-    model.fit(known.numpy(), labels.numpy())
+    with threadpool_limits(1):  # matrices this small: threads would only wait for each other
+        model = LogisticRegression(C=choose_penalty(known, labels), max_iter=1000)
+        model.fit(known.numpy(), labels.numpy())
     return float(model.score(asked.numpy(), new_labels.numpy()))
