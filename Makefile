@@ -1,6 +1,6 @@
 # Two commands matter: `make book` and `make test`. `make` alone lists all of them.
 .DEFAULT_GOAL := help
-.PHONY: help book test check portable execute serve lint clean env
+.PHONY: help book test check portable execute serve format lint lock address clean env
 
 # The first Python that is new enough; `make PYTHON=/path/to/python ...` chooses another.
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
@@ -52,10 +52,22 @@ serve: env ## serve the built site on this machine (PORT=8000)
 	@echo "http://127.0.0.1:$(PORT)/ (Ctrl-C ends it)"
 	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
 
-lint: env ## check style, formatting (notebooks too) and types
+format: env ## format the code, notebooks too
+	@$(BIN)/python -m ruff format .
+	@$(BIN)/python tools/format_notebooks.py
+
+lint: env ## check style, formatting (notebooks too), floors of imports and types
 	@$(BIN)/python -m ruff check .
 	@$(BIN)/python -m ruff format --check .
+	@$(BIN)/python tools/format_notebooks.py --check
+	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/python -m mypy
+
+lock: env ## pin what pyproject.toml asks for (UPGRADE=1: the newest versions)
+	@$(BIN)/python tools/lock.py $(if $(UPGRADE),--upgrade)
+
+address: env ## set the repository's address wherever it stands (URL=https://github.com/NAME/BOOK)
+	@$(BIN)/python tools/address.py "$(URL)"
 
 clean: ## remove everything built, except .venv
 	rm -rf _build build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -17,46 +17,41 @@ kept in `_build/bert_fine_tuning/`. An hour and a half of one core, nearly all o
 
 import copy
 import hashlib
-import json
 import random
 import sys
-import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
-from statistics import mean, stdev
 from typing import Any
 
 import torch
+from runs import BUILD, Runs, summary
 from torch import Tensor, nn
 
+from tformer_lib.book.datasets.intents import (
+    Utterance,
+    few_per_intent,
+    intent_names,
+    intent_utterances,
+    slot_tags,
+)
+from tformer_lib.book.datasets.reviews import few_per_label, review_sentences
+from tformer_lib.book.models.baselines import MajorityTagger, tfidf_logistic_regression
+from tformer_lib.book.recorded import record
 from tformer_lib.core.attention import FusedAttend
-from tformer_lib.data.intents import Utterance, few_per_intent, intent_names, intent_utterances, slot_tags
 from tformer_lib.data.labelled import LabelledBatches, encode_sentences, label_first_pieces
 from tformer_lib.data.masking import mask_tokens
-from tformer_lib.data.reviews import few_per_label, review_sentences
-from tformer_lib.data.tokenizers import WordPieceTokenizer
-from tformer_lib.files import replace_file
-from tformer_lib.models.baselines import MajorityTagger, tfidf_logistic_regression
+from tformer_lib.measures.labels import accuracy, entity_f1, word_tags
 from tformer_lib.models.bert import BERT, PretrainingBERT, pretraining_loss
 from tformer_lib.models.classifiers import SequenceClassifier, TokenClassifier
 from tformer_lib.pretrained import load_minilm
 from tformer_lib.pretrained.local import load_bert
-from tformer_lib.recorded import record
+from tformer_lib.tokenizers import WordPieceTokenizer
 from tformer_lib.training import count_parameters, fit, seed_everything
-from tformer_lib.training.fine_tuning import (
-    accuracy,
-    entity_f1,
-    fine_tune,
-    first_weights,
-    predict,
-    word_tags,
-)
+from tformer_lib.training.fine_tuning import fine_tune, first_weights, predict
 
-BUILD = Path(__file__).parents[1] / "_build"
 CHECKPOINT = BUILD / "checkpoints" / "bert"
 SEEDS = [0, 1, 2]
 SCRATCH, WIKIPEDIA = "from scratch", "Wikipedia"
@@ -190,44 +185,12 @@ class Task:
         return float(model.score(text[len(few) :], [self.truth(s) for s in test]))
 
 
-class Runs:
-    """What is computed once and kept: in `folder`, or beside it if MiniLM computed it."""
-
-    def __init__(self, folder: Path):
-        self.folders = (folder, folder.parent / "minilm")
-        for kept in self.folders:
-            kept.mkdir(parents=True, exist_ok=True)
-
-    def get(self, name: str, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """The result of that name, computed if it is not there."""
-        path = self.path(name)
-        if not path.exists():
-            begin = time.process_time()
-            result = compute()
-            content = {"result": result, "seconds": round(time.process_time() - begin, 1)}
-            replace_file(path, json.dumps(content).encode())
-            print(f"{name}: {result['score']:.4f} ({content['seconds']} s)", flush=True)
-        return self.kept(name)
-
-    def path(self, name: str) -> Path:
-        """Where the result of that name is kept."""
-        return self.folders[MINILM in name] / f"{name}.json"
-
-    def kept(self, name: str) -> dict[str, Any]:
-        """The result of that name, which is there."""
-        return json.loads(self.path(name).read_text())["result"]
-
-    def seconds(self) -> float:
-        """Processor time of all that is kept."""
-        paths = [path for kept in self.folders for path in kept.glob("*.json")]
-        return sum(json.loads(path.read_text())["seconds"] for path in paths)
-
-
 @dataclass
 class Arm:
     """A way to start, and how it is fine-tuned."""
 
     task: Task
+    runs: Runs  # where its results are kept
     start: Callable[[int], BERT]  # of a seed
     steps: dict[int, int]
     lrs: list[float]
@@ -255,7 +218,7 @@ def trained_further(model: PretrainingBERT, task: Task) -> BERT:
     return model.bert
 
 
-def tuned(arms: dict[str, Arm], runs: Runs) -> dict[str, dict[str, float]]:
+def tuned(arms: dict[str, Arm]) -> dict[str, dict[str, float]]:
     """{arm: {learning rate: score on what is held back}}."""
     scores: dict[str, dict[str, float]] = {}
     for name, arm in arms.items():
@@ -266,12 +229,12 @@ def tuned(arms: dict[str, Arm], runs: Runs) -> dict[str, dict[str, float]]:
         scores[name] = {}
         for lr in arm.lrs:
             run = partial(arm.result, rest, TUNED_ON, lr, 100, test)
-            score = runs.get(f"tuning {arm.task.name} {name} {lr}", run)["score"]
+            score = arm.runs.keep("tuning", arm.task.name, name, lr, make=run)["score"]
             scores[name][str(lr)] = round(score, 4)
     return scores
 
 
-def cells(arms: dict[str, Arm], lrs: dict[str, float], runs: Runs) -> dict[str, dict[str, Any]]:
+def cells(arms: dict[str, Arm], lrs: dict[str, float]) -> dict[str, dict[str, Any]]:
     """{arm: {labels: score, mean, sd}}, with the baseline as one of the arms."""
     table: dict[str, dict[str, Any]] = defaultdict(dict)
     for name, arm in arms.items():
@@ -281,7 +244,7 @@ def cells(arms: dict[str, Arm], lrs: dict[str, float], runs: Runs) -> dict[str, 
             scores = []
             for seed in SEEDS:
                 run = partial(arm.result, task.train, n, lrs[name], seed, test)
-                scores.append(runs.get(f"{task.name} {n} {name} {seed}", run)["score"])
+                scores.append(arm.runs.keep(task.name, n, name, seed, make=run)["score"])
             table[name][str(n)] = summary(scores)
     task, validation = arms[SCRATCH].task, arms[SCRATCH].task.validation()
     counting = "majority tagger" if task.name == "slots" else "TF-IDF + logistic regression"
@@ -292,22 +255,14 @@ def cells(arms: dict[str, Arm], lrs: dict[str, float], runs: Runs) -> dict[str, 
     return dict(table)
 
 
-def summary(scores: list[float]) -> dict[str, Any]:
-    """Mean, standard deviation and each seed's score."""
-    return {
-        "mean": round(mean(scores), 4),
-        "sd": round(stdev(scores), 4),
-        "scores": [round(score, 4) for score in scores],
-    }
-
-
-def confusions(task: Task, n: int, arm: str, runs: Runs, top: int = 30) -> list[dict[str, Any]]:
+def confusions(name: str, arm: Arm, n: int, top: int = 30) -> list[dict[str, Any]]:
     """The pairs of intents confused most: how many of one's sentences, over all seeds, went to the other."""
+    task = arm.task
     validation = task.validation()
     total = Counter(u.intent for u in validation)
     wrong: Counter[tuple[str, str]] = Counter()
     for seed in SEEDS:
-        answers = runs.kept(f"{task.name} {n} {arm} {seed}")["predicted"]
+        answers = arm.runs.get(task.name, n, name, seed)["predicted"]
         pairs = zip(validation, answers, strict=True)
         wrong.update((u.intent, task.names[i]) for u, i in pairs if u.intent != task.names[i])
     return [
@@ -333,21 +288,21 @@ def worth(table: dict[str, Any], arm: str) -> dict[str, float | None]:
     return result
 
 
-def minilm_arms(name: str) -> dict[str, Arm]:
+def minilm_arms(name: str, runs: Runs) -> dict[str, Arm]:
     """MiniLM, and its architecture from scratch with the fewest labels; none without its package."""
     try:
-        minilm, tokenizer = load_minilm(attend=FusedAttend)
+        minilm, tokenizer = load_minilm(make_backend=FusedAttend)
     except ImportError as error:
         print(error)
         return {}
     task = Task(name, tokenizer, minilm.max_len)
-    arms = {MINILM: Arm(task, lambda seed: minilm, ITS_STEPS, ITS_LRS, LABELS[name])}
+    arms = {MINILM: Arm(task, runs, lambda seed: minilm, ITS_STEPS, ITS_LRS, LABELS[name])}
     if name != "reviews":
-        arms[ITS_SHAPE] = Arm(task, lambda seed: first_weights(minilm, seed=seed), STEPS, ITS_LRS, [5])
+        arms[ITS_SHAPE] = Arm(task, runs, lambda seed: first_weights(minilm, seed=seed), STEPS, ITS_LRS, [5])
     return arms
 
 
-def our_arms(name: str, model: PretrainingBERT, tokenizer: WordPieceTokenizer) -> dict[str, Arm]:
+def our_arms(name: str, model: PretrainingBERT, tokenizer: WordPieceTokenizer, runs: Runs) -> dict[str, Arm]:
     """The three encoders of one architecture."""
     task = Task(name, tokenizer, model.bert.max_len)
     then: list[BERT] = []
@@ -358,18 +313,18 @@ def our_arms(name: str, model: PretrainingBERT, tokenizer: WordPieceTokenizer) -
         return then[0]
 
     return {
-        SCRATCH: Arm(task, lambda seed: first_weights(model.bert, seed=seed), STEPS, LRS, LABELS[name]),
-        WIKIPEDIA: Arm(task, lambda seed: model.bert, STEPS, LRS, LABELS[name]),
-        THEN[name]: Arm(task, further, STEPS, LRS, LABELS[name], WIKIPEDIA),
+        SCRATCH: Arm(task, runs, lambda seed: first_weights(model.bert, seed=seed), STEPS, LRS, LABELS[name]),
+        WIKIPEDIA: Arm(task, runs, lambda seed: model.bert, STEPS, LRS, LABELS[name]),
+        THEN[name]: Arm(task, runs, further, STEPS, LRS, LABELS[name], WIKIPEDIA),
     }
 
 
-def measured(arms: dict[str, Arm], runs: Runs) -> tuple[dict[str, Any], dict[str, Any], dict[str, float]]:
+def measured(arms: dict[str, Arm]) -> tuple[dict[str, Any], dict[str, Any], dict[str, float]]:
     """The scores, those of the learning rates tried, and the ones chosen."""
-    tuning = tuned(arms, runs)
+    tuning = tuned(arms)
     lrs = {name: float(max(scores, key=lambda lr: scores[lr])) for name, scores in tuning.items()}
     lrs |= {name: lrs[arm.lr_of] for name, arm in arms.items() if arm.lr_of}
-    return cells(arms, lrs, runs), tuning, lrs
+    return cells(arms, lrs), tuning, lrs
 
 
 def main() -> None:
@@ -377,12 +332,12 @@ def main() -> None:
     torch.set_num_threads(1)
     model, tokenizer = loaded()
     digest = hashlib.sha256(b"".join(p.detach().numpy().tobytes() for p in model.parameters())).hexdigest()
-    runs = Runs(BUILD / "bert_fine_tuning" / digest[:8])
+    ours, minilms = Runs(f"bert_fine_tuning/{digest[:8]}"), Runs("bert_fine_tuning/minilm")
     results: dict[str, Any] = {}
     for name in LABELS:
-        arms = our_arms(name, model, tokenizer)
+        arms = our_arms(name, model, tokenizer, ours)
         task = arms[SCRATCH].task
-        table, tuning, lrs = measured(arms | minilm_arms(name), runs)
+        table, tuning, lrs = measured(arms | minilm_arms(name, minilms))
         results[name] = {
             "scores": table,
             "tuning": tuning,
@@ -393,7 +348,7 @@ def main() -> None:
             "length": task.length,
         }
         if name == "intents":
-            results[name]["confusions"] = {arm: confusions(task, 5, arm, runs) for arm in arms}
+            results[name]["confusions"] = {each: confusions(each, arm, 5) for each, arm in arms.items()}
     results["settings"] = {
         "parameters": count_parameters(model.bert),
         "d_model": model.bert.config.d_model,
@@ -405,7 +360,8 @@ def main() -> None:
         "dropout": DROPOUT,
         "further": FURTHER,
     }
-    print(record("bert_fine_tuning", results, seeds=SEEDS, cpu_seconds=runs.seconds()))
+    seconds = sum(ours.seconds.values()) + sum(minilms.seconds.values())
+    print(record("bert_fine_tuning", results, seeds=SEEDS, cpu_seconds=seconds))
 
 
 if __name__ == "__main__":

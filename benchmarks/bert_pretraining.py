@@ -10,38 +10,39 @@ With `--folder F` a run that is stopped goes on where it was when it is started 
 """
 
 import argparse
-import json
 import random
 import time
 from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import torch
+from runs import BUILD, Runs, means
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
+from tformer_lib.book.datasets.text import wikipedia_sentences
+from tformer_lib.book.models.neighbours import SIDES, NeighbourTable, neighbour_scores
+from tformer_lib.book.recorded import record
 from tformer_lib.core.attention import FusedAttend
+from tformer_lib.core.tokens import IGNORED
 from tformer_lib.data.masking import PretrainingBatches
 from tformer_lib.data.sentence_pairs import next_sentence_pairs
-from tformer_lib.data.text import wikipedia_sentences
-from tformer_lib.data.tokenizers import WordPieceTokenizer
-from tformer_lib.files import replace_file
-from tformer_lib.models.bert import BERT, IGNORED, PretrainingBERT, bert_config, pretraining_loss
-from tformer_lib.models.masked import (
+from tformer_lib.generation.filling import fill_in
+from tformer_lib.measures.masked import (
     Batch,
-    fill_in,
     hidden_places,
     masked_scores,
     next_sentence_accuracy,
     place_scores,
     unigram_scores,
 )
-from tformer_lib.models.neighbours import SIDES, NeighbourTable, neighbour_scores
+from tformer_lib.models.bert import BERT, PretrainingBERT, bert_config, pretraining_loss
 from tformer_lib.pretrained.local import save_bert
-from tformer_lib.recorded import record
+from tformer_lib.tokenizers import WordPieceTokenizer
 from tformer_lib.training import count_parameters, fit, seed_everything
 
 VOCAB, LENGTH, BATCH, STEPS, SEED = 2000, 32, 128, 8000, 0
@@ -50,7 +51,7 @@ RATE, WARMUP, OPTIMIZER = 3e-3, 200, "adamw"
 BIN, EVERY = 100, 500  # steps: for means of the training loss, between two measurements
 SEEN = (0, 10, 100, 1000, 10_000, 10**9)  # occurrences in the training text, as the buckets' borders
 KINDS = ("other document", "same document", "swapped")
-CHECKPOINT = Path("_build/checkpoints/bert")
+CHECKPOINT = BUILD / "checkpoints" / "bert"
 SENTENCES = (
     "The capital of [MASK] is Paris.",
     "She was born in [MASK] 1950.",
@@ -68,27 +69,22 @@ SENTENCES = (
 
 
 class Watch:
-    """The loss, with a measurement of the held-out batches every so many steps, kept in a file."""
+    """The loss, with a measurement of the held-out batches every so many steps, which is kept."""
 
-    def __init__(self, path: Path, batches: list[Batch], pairs: tuple):
-        self.path, self.batches, self.pairs = path, batches, pairs
-        self.curve = json.loads(path.read_text()) if path.exists() else {}
+    def __init__(self, runs: Runs, batches: list[Batch], pairs: tuple):
+        self.runs, self.batches, self.pairs = runs, batches, pairs
 
     def __call__(self, model: PretrainingBERT, numbered: tuple[int, Batch]) -> Tensor:
         step, batch = numbered
         if step % EVERY == 0:
-            self.measure(model, step)
+            self.runs.keep(step, make=partial(self.measure, model, step))
         return pretraining_loss(model, batch)
 
-    def measure(self, model: PretrainingBERT, step: int) -> None:
+    def measure(self, model: PretrainingBERT, step: int) -> dict[str, float]:
         """The scores before this step."""
-        if str(step) not in self.curve:
-            loss, accuracy = masked_scores(model, self.batches)
-            follows = next_sentence_accuracy(model, self.pairs)
-            point = {"step": step, "loss": loss, "accuracy": accuracy, "next_sentence": follows}
-            self.curve[str(step)] = point
-            replace_file(self.path, json.dumps(self.curve).encode())
-            print(point, flush=True)
+        loss, accuracy = masked_scores(model, self.batches)
+        follows = next_sentence_accuracy(model, self.pairs)
+        return {"step": step, "loss": loss, "accuracy": accuracy, "next_sentence": follows}
 
 
 class Numbered:
@@ -219,10 +215,10 @@ def holes(
 def main() -> None:
     """Train, measure, save the model, and write the record."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--folder", type=Path, default=Path("_build/bert_pretraining"))
-    folder = parser.parse_args().folder
-    folder.mkdir(parents=True, exist_ok=True)
-    clock = folder / "seconds.txt"
+    parser.add_argument("--folder", type=Path, default=BUILD / "bert_pretraining")
+    runs = Runs(parser.parse_args().folder.absolute())
+    runs.folder.mkdir(parents=True, exist_ok=True)
+    clock = runs.folder / "seconds.txt"
     before = float(clock.read_text()) if clock.exists() else 0.0
     train, held_out = wikipedia_sentences("train"), wikipedia_sentences("validation")
     tokenizer = WordPieceTokenizer.train("\n".join(s for article in train for s in article), VOCAB)
@@ -235,11 +231,11 @@ def main() -> None:
     hidden = hidden_places(measured, tokenizer.special_tokens["[MASK]"])
     pairs = next_sentence_pairs(held_out, tokenizer, count=1000, length=LENGTH, seed=3)
     batches = PretrainingBatches(train, tokenizer, batch=BATCH, length=LENGTH, steps=STEPS, seed=SEED)
-    watch = Watch(folder / "curve.json", hidden[:20], pairs)
+    watch = Watch(runs, hidden[:20], pairs)
 
     seed_everything(SEED)
-    config = bert_config(WIDTH, HEADS, BLOCKS, dropout=0.0)
-    model = PretrainingBERT(BERT(config, VOCAB, max_len=LENGTH, attend=FusedAttend))
+    config = bert_config(d_model=WIDTH, n_heads=HEADS, n_blocks=BLOCKS, dropout=0.0)
+    model = PretrainingBERT(BERT(config, VOCAB, max_len=LENGTH, make_backend=FusedAttend))
     with torch.no_grad():
         model.masked_language.bias.copy_(((counts + 1.0) / (counts + 1.0).sum()).log())
     try:
@@ -250,20 +246,19 @@ def main() -> None:
             lr=RATE,
             warmup=WARMUP,
             optimizer=OPTIMIZER,
-            checkpoint=folder,
+            checkpoint=runs.checkpoint("model"),
             checkpoint_every=EVERY,
         )
     finally:
         used = before + time.process_time()
         clock.write_text(f"{used:.1f}")
-    watch.measure(model, STEPS)
+    runs.keep(STEPS, make=partial(watch.measure, model, STEPS))
     save_bert(CHECKPOINT, model, tokenizer)
 
     table = NeighbourTable(VOCAB).fit(ids)
     baselines = {"unigram": unigram_scores(counts, hidden)}
     baselines |= {side: neighbour_scores(table, hidden, side) for side in SIDES}
     baselines["model"] = masked_scores(model, hidden)
-    loss = history.loss
     results = {
         "model": {
             "width": WIDTH,
@@ -284,10 +279,10 @@ def main() -> None:
             "optimizer": OPTIMIZER,
             "seconds": history.seconds,
             "bin": BIN,
-            "loss": [sum(loss[i : i + BIN]) / BIN for i in range(0, len(loss), BIN)],
+            "loss": means(history.loss, BIN),
         },
         "held_out": {"articles": len(held_out), "places": int(sum((b[3] != IGNORED).sum() for b in hidden))},
-        "curve": sorted(watch.curve.values(), key=lambda point: point["step"]),
+        "curve": [runs.get(step) for step in range(0, STEPS + 1, EVERY)],
         "scores": {name: {"loss": value[0], "accuracy": value[1]} for name, value in baselines.items()},
         **by_kind(model, tokenizer, counts, measured),
         "fill_in": {

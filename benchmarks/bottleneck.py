@@ -8,15 +8,15 @@ fewer steps on sequences of up to ten symbols.
 
 import torch
 
-from tformer_lib.data.toy import reversal, reversal_batches
+from tformer_lib.book.datasets.toy import reversal, reversal_batches
+from tformer_lib.book.recorded import record
 from tformer_lib.models.recurrent import (
     AdditiveAttention,
     EncoderDecoder,
     FinalState,
+    encoder_decoder_loss,
     exact_match,
-    translation_loss,
 )
-from tformer_lib.recorded import record
 from tformer_lib.training import count_parameters, fit, seed_everything, width_for_budget
 
 VOCAB, SYMBOLS, LONGEST, STEPS, SEEDS = 15, 12, 20, 1200, [0, 1, 2]
@@ -37,7 +37,7 @@ def squeezing(width: int) -> EncoderDecoder:
 def accuracy(model: EncoderDecoder, seed: int) -> list[float]:
     """Train on lengths 1 to LONGEST, then the share of exact matches at each of LENGTHS."""
     batches = reversal_batches(STEPS, 32, (1, LONGEST), n_symbols=SYMBOLS, seed=seed)
-    fit(model, translation_loss, batches, lr=4e-3, warmup=100)
+    fit(model, encoder_decoder_loss, batches, lr=4e-3, warmup=100)
     new = torch.Generator().manual_seed(1000 + seed)
     tests = [reversal(200, length, SYMBOLS, new) for length in LENGTHS]
     return [float(exact_match(model, *pairs).float().mean()) for pairs in tests]

@@ -8,34 +8,34 @@ them tables that count, the probe on an untrained model of the same shape, and t
 `_build/image_gpt/`, with checkpoints. A quarter of an hour of one core.
 """
 
-import json
-import resource
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import torch
+from runs import Runs
 from torch import Tensor
 
+from tformer_lib.analysis.layer_means import layer_means
+from tformer_lib.analysis.pixels import attention_by_offset
+from tformer_lib.analysis.recording import record_attention
+from tformer_lib.book.datasets.mnist import ImageBatches, mnist
+from tformer_lib.book.models.pixel_tables import ABOVE, ABOVE_LEFT, ABOVE_RIGHT, LEFT, PixelTable
+from tformer_lib.book.recorded import record
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.positions import LearnedPositions
 from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.data.grey_levels import quantise, with_start
-from tformer_lib.data.mnist import ImageBatches, mnist
-from tformer_lib.files import replace_file
-from tformer_lib.heads.pixels import attention_by_offset
-from tformer_lib.hooks import record_attention
+from tformer_lib.measures.language import bits_per_pixel
+from tformer_lib.measures.probing import linear_probe
 from tformer_lib.models.gpt import GPT
-from tformer_lib.models.image_gpt import bits_per_pixel, layer_means, linear_probe
 from tformer_lib.models.language import language_loss
-from tformer_lib.models.pixel_tables import ABOVE, ABOVE_LEFT, ABOVE_RIGHT, LEFT, PixelTable
-from tformer_lib.recorded import record
 from tformer_lib.training import count_parameters, fit, seed_everything
 
-BUILD = Path(__file__).parents[1] / "_build" / "image_gpt"
+RUNS = Runs("image_gpt")
 LEVELS, SIDE, BATCH = 4, 14, 16
 SEEDS = [0, 1, 2]
 SIZES = {"page": (4, 600), "deeper": (8, 1500)}  # blocks, steps
-RUNS = [*(("page", seed) for seed in SEEDS), ("deeper", 0)]
+MODELS = [*(("page", seed) for seed in SEEDS), ("deeper", 0)]
 NEAR = {"left": (0, -1), "above": (1, 0)}  # rows up, columns right
 
 
@@ -46,11 +46,11 @@ def data(split: Any) -> tuple[Tensor, Tensor]:
     return with_start(quantise(small, LEVELS), LEVELS), labels
 
 
-def build(size: str, seed: int, attend: Any = FusedAttend) -> GPT:
+def build(size: str, seed: int, make_backend: Any = FusedAttend) -> GPT:
     """A model that has learned nothing."""
     seed_everything(seed)
     config = TransformerConfig(d_model=64, n_heads=4, n_blocks=SIZES[size][0])
-    return GPT(config, LEVELS + 1, positions=LearnedPositions(SIDE * SIDE, 64), attend=attend)
+    return GPT(config, LEVELS + 1, positions=LearnedPositions(SIDE * SIDE, 64), make_backend=make_backend)
 
 
 def probes(model: GPT) -> list[float]:
@@ -62,7 +62,7 @@ def probes(model: GPT) -> list[float]:
 
 def attention(model: GPT, size: str) -> dict[str, Any]:
     """By layer and head the mean weight on the pixels to the left and above, and what chance would give."""
-    looking = build(size, 0, attend=None)
+    looking = build(size, 0, make_backend=None)
     looking.load_state_dict(model.state_dict())
     looking.eval()
     with torch.no_grad(), record_attention(looking) as weights:
@@ -81,14 +81,13 @@ def run(size: str, seed: int) -> dict[str, Any]:
     (rows, labels), (new, _) = data("train"), data("test")
     model, steps = build(size, seed), SIZES[size][1]
     untrained = probes(model) if seed == 0 else None
-    folder = BUILD / f"{size}_{seed}"
     history = fit(
         model,
         lambda model, batch: language_loss(model, batch[0]),
         ImageBatches(rows, labels, batch=BATCH, steps=steps, seed=seed),
         lr=1e-2,
         optimizer="muon",
-        checkpoint=folder,
+        checkpoint=RUNS.checkpoint(size, seed),
     )
     return {
         "size": size,
@@ -125,27 +124,17 @@ def tables() -> dict[str, float]:
 
 def main() -> None:
     """Run what is missing, and record everything."""
-    BUILD.mkdir(parents=True, exist_ok=True)
     results = []
-    for size, seed in RUNS:
-        path = BUILD / f"{size}_{seed}.json"
-        if not path.exists():
-            before = resource.getrusage(resource.RUSAGE_SELF).ru_utime
-            result = run(size, seed)
-            spent = resource.getrusage(resource.RUSAGE_SELF).ru_utime - before
-            result["cpu_seconds"] = round(
-                max(spent, result["seconds"]), 1
-            )  # or the clock's, if it was resumed
-            replace_file(path, json.dumps(result).encode())
-            print(size, seed, result["bits"], [round(p, 3) for p in result["probe"]], flush=True)
-        results.append(json.loads(path.read_text()))
+    for key in MODELS:
+        result = RUNS.keep(*key, make=partial(run, *key))
+        results.append(result | {"cpu_seconds": RUNS.seconds[key]})
     (rows, labels), (new, new_labels) = data("train"), data("test")
     pixels = linear_probe(rows[:, 1:].float(), labels, new[:, 1:].float(), new_labels)
     record(
         "image_gpt",
         {"runs": results, "tables": tables(), "pixels": pixels},
         seeds=SEEDS,
-        cpu_seconds=sum(result["cpu_seconds"] for result in results),
+        cpu_seconds=sum(RUNS.seconds.values()),
     )
 
 

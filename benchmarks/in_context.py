@@ -11,18 +11,14 @@ of one core.
 """
 
 import argparse
-import json
-import time
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 
 import torch
+from runs import Runs, means
 from torch import Tensor
 
-from tformer_lib.core.attention import FusedAttend
-from tformer_lib.core.positions import ALiBi, Rotary
-from tformer_lib.core.transformer import TransformerConfig
-from tformer_lib.data.regressions import (
+from tformer_lib.book.datasets.regressions import (
     RandomRegressions,
     Regressions,
     averaging,
@@ -31,8 +27,11 @@ from tformer_lib.data.regressions import (
     random_regressions,
     ridge,
 )
-from tformer_lib.models.in_context import InContextRegressor, in_context_loss, in_context_regressor
-from tformer_lib.recorded import record
+from tformer_lib.book.models.in_context import InContextRegressor, in_context_loss, in_context_regressor
+from tformer_lib.book.recorded import record
+from tformer_lib.core.attention import FusedAttend
+from tformer_lib.core.positions import ALiBi, Rotary
+from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.training import count_parameters, fit, seed_everything
 
 D, EXAMPLES, LONGEST, ROWS = 5, 20, 60, 4000
@@ -51,7 +50,7 @@ SHIFTS: dict[str, dict] = {
     "no noise": {"noise": 0.0},
     "noise 1": {"noise": 1.0},
 }
-RUNS = Path(__file__).parents[1] / "_build" / "in_context"
+RUNS = Runs("in_context")
 
 
 def build(way: str) -> InContextRegressor:
@@ -59,7 +58,9 @@ def build(way: str) -> InContextRegressor:
     if way == "rotary":
         return InContextRegressor(CONFIG, D, rotary=Rotary(CONFIG.d_model // CONFIG.n_heads))
     if way == "alibi":
-        return InContextRegressor(CONFIG, D, attend=lambda: FusedAttend(score_bias=ALiBi(CONFIG.n_heads)))
+        return InContextRegressor(
+            CONFIG, D, make_backend=lambda: FusedAttend(score_bias=ALiBi(CONFIG.n_heads))
+        )
     return in_context_regressor(CONFIG, D)
 
 
@@ -76,7 +77,7 @@ def predict(model: InContextRegressor, rows: Regressions) -> Tensor:
     return torch.cat([model(x, y) for x, y in pairs])
 
 
-def rounded(values: Tensor) -> list[float]:
+def significant(values: Tensor) -> list[float]:
     """Four significant digits."""
     return [float(f"{v:.4g}") for v in values.tolist()]
 
@@ -84,7 +85,9 @@ def rounded(values: Tensor) -> list[float]:
 def shares(rows: Regressions, predictions: dict[str, Tensor]) -> dict[str, list[float]]:
     """Each predictor's squared error as a share of the mean square of the truth, so that 0 has 1."""
     size = rows.truth.square().mean()
-    return {name: rounded((p - rows.truth).square().mean(dim=0) / size) for name, p in predictions.items()}
+    return {
+        name: significant((p - rows.truth).square().mean(dim=0) / size) for name, p in predictions.items()
+    }
 
 
 def run(name: str, seed: int) -> dict:
@@ -100,20 +103,20 @@ def run(name: str, seed: int) -> dict:
         batches,
         lr=LR,
         optimizer="muon",
-        checkpoint=RUNS / f"{name}-{seed}",
+        checkpoint=RUNS.checkpoint(name, seed),
         checkpoint_every=200,
     )
     rows = unseen_rows(LONGEST, noise=noise)
     ours = predict(model, rows)
     result = {
-        "error": rounded(error_by_examples(ours, rows.truth, D)),
-        "from least squares": rounded(error_by_examples(ours, least_squares(rows.x, rows.y), D)),
+        "error": significant(error_by_examples(ours, rows.truth, D)),
+        "from least squares": significant(error_by_examples(ours, least_squares(rows.x, rows.y), D)),
         "parameters": count_parameters(model),
-        "loss": rounded(torch.tensor(history.loss).view(-1, 100).mean(dim=1)),
+        "loss": significant(torch.tensor(means(history.loss, 100))),
         "seconds": round(history.seconds, 1),
     }
     if noise:
-        result["from ridge"] = rounded(error_by_examples(ours, ridge(rows.x, rows.y, noise**2), D))
+        result["from ridge"] = significant(error_by_examples(ours, ridge(rows.x, rows.y, noise**2), D))
     if name == "noise 0.5":
         result["shifts"] = {}
         for shift, changes in SHIFTS.items():
@@ -133,7 +136,7 @@ def baselines(noise: float) -> dict[str, list[float]]:
     if noise:
         predictors["ridge"] = lambda x, y: ridge(x, y, noise**2)
     return {
-        name: rounded(error_by_examples(predictor(rows.x, rows.y), rows.truth, D))
+        name: significant(error_by_examples(predictor(rows.x, rows.y), rows.truth, D))
         for name, predictor in predictors.items()
     }
 
@@ -162,18 +165,14 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="*", type=int, help="of the runs; all if none is given")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    RUNS.mkdir(parents=True, exist_ok=True)
     for name in arguments.names or wanted:
         for seed in wanted[name] if arguments.seeds is None else arguments.seeds:
-            path = RUNS / f"{name}-{seed}.json"
-            if not path.exists():
-                path.write_text(json.dumps(run(name, seed)))
-                print(name, seed, path.read_text(), flush=True)
-    paths = {name: [RUNS / f"{name}-{seed}.json" for seed in seeds] for name, seeds in wanted.items()}
-    if all(path.exists() for some in paths.values() for path in some):
-        runs = {name: [json.loads(path.read_text()) for path in some] for name, some in paths.items()}
-        # with one thread, and where a run may have been stopped, wall time stands in for processor time
-        seconds = sum(r.pop("seconds") for some in runs.values() for r in some) + time.process_time()
+            RUNS.keep(name, seed, make=partial(run, name, seed))
+    if all(RUNS.done(name, seed) for name, seeds in wanted.items() for seed in seeds):
+        runs = {name: [RUNS.get(name, seed) for seed in seeds] for name, seeds in wanted.items()}
+        for found in (each for some in runs.values() for each in some):
+            del found["seconds"]
+        seconds = sum(RUNS.seconds.values())
         results = {
             "d": D,
             "trained_to": EXAMPLES,

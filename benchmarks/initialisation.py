@@ -11,13 +11,14 @@ windows of 16.
 
 import torch
 import torch.nn.functional as F
+from runs import means, rounded
 from torch import Tensor, nn
 
 from tformer_lib import Transformer, TransformerConfig
+from tformer_lib.book.datasets.text import shakespeare
+from tformer_lib.book.recorded import record
 from tformer_lib.core.positions import LearnedPositions
-from tformer_lib.data.text import shakespeare
 from tformer_lib.data.windows import RandomWindows, consecutive_windows
-from tformer_lib.recorded import record
 from tformer_lib.training import fit, seed_everything
 
 SEEDS, LENGTH, WIDTH, BATCH, EVERY = [0, 1, 2], 32, 64, 32, 50
@@ -32,7 +33,7 @@ def encode(text: str, alphabet: str) -> Tensor:
 
 def masked_model(n_characters: int, placement: str, linear: str, spread: float = SMALL) -> nn.Sequential:
     """Embedding, positions, an encoder of two blocks and a head; `linear` is "small" or "xavier"."""
-    config = TransformerConfig(WIDTH, n_heads=4, n_blocks=2, norm_placement=placement)
+    config = TransformerConfig(d_model=WIDTH, n_heads=4, n_blocks=2, norm_placement=placement)
     model = nn.Sequential(
         nn.Embedding(n_characters + 1, WIDTH),  # the last is the mask
         LearnedPositions(LENGTH, WIDTH),
@@ -71,7 +72,7 @@ def run(
     torch.manual_seed(0)
     with torch.no_grad():
         end = masked_loss(model, consecutive_windows(held, LENGTH)[:1000])
-    return torch.tensor(history.loss).view(-1, EVERY).mean(dim=1).tolist(), end.item()
+    return means(history.loss, EVERY), end.item()
 
 
 def data() -> tuple[Tensor, Tensor, int]:
@@ -92,7 +93,7 @@ def several(placement: str, linear: str, steps: int, spread: float = SMALL) -> d
     """One entry of the record: all seeds."""
     train, held, n = data()
     runs = [run(train, held, n, placement, linear, seed, steps, spread) for seed in SEEDS]
-    return {"loss": [[round(x, 4) for x in loss] for loss, _ in runs], "held_out": [end for _, end in runs]}
+    return {"loss": rounded([loss for loss, _ in runs]), "held_out": [end for _, end in runs]}
 
 
 if __name__ == "__main__":

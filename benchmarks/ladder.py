@@ -9,17 +9,13 @@ import math
 
 import torch
 
-from tformer_lib.data.text import shakespeare
-from tformer_lib.data.tokenizers import CharTokenizer
+from tformer_lib.book.datasets.text import shakespeare
+from tformer_lib.book.models.ngram import NGram
+from tformer_lib.book.recorded import record
 from tformer_lib.data.windows import RandomWindows
-from tformer_lib.models.language import (
-    GRULanguageModel,
-    MLPLanguageModel,
-    bits_per_character,
-    language_loss,
-)
-from tformer_lib.models.ngram import NGram
-from tformer_lib.recorded import record
+from tformer_lib.measures.language import bits_per_character
+from tformer_lib.models.language import GRULanguageModel, MLPLanguageModel, language_loss
+from tformer_lib.tokenizers import CharTokenizer
 from tformer_lib.training import count_parameters, fit, seed_everything
 
 STEPS, SEED = 5000, 0

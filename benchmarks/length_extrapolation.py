@@ -9,34 +9,33 @@ window, without positions and with four blocks in place of two, and, to compare,
 """
 
 import argparse
-import json
-import time
 from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
 
 import torch
+from runs import Runs, means, rounded
 
-from tformer_lib.core.score_bias import RelativeBias
-from tformer_lib.core.transformer import TransformerConfig
-from tformer_lib.data.text import shakespeare
-from tformer_lib.data.tokenizers import CharTokenizer
-from tformer_lib.data.windows import RandomWindows
-from tformer_lib.models.language import language_loss
-from tformer_lib.models.positioned import (
+from tformer_lib.book.datasets.text import shakespeare
+from tformer_lib.book.models.positioned import (
     POSITIONS,
     loss_by_position,
     overlapping_windows,
     positioned_gpt,
 )
-from tformer_lib.recorded import record
+from tformer_lib.book.recorded import record
+from tformer_lib.core.score_bias import RelativeBias
+from tformer_lib.core.transformer import TransformerConfig
+from tformer_lib.data.windows import RandomWindows
+from tformer_lib.models.language import language_loss
+from tformer_lib.tokenizers import CharTokenizer
 from tformer_lib.training import fit, seed_everything
 
 CONFIG = TransformerConfig(d_model=64, n_heads=4, n_blocks=2)
 LENGTH, BATCH, STEPS, SEEDS = 64, 16, 1500, [0, 1, 2]
 NAMES = (*POSITIONS, "none, marked", "none, 4 blocks", "rotary, 4 blocks")
 BIN = 16  # positions that are averaged; also the stride of the windows
-RUNS = Path(__file__).parents[1] / "_build" / "length_extrapolation"
+RUNS = Runs("length_extrapolation")
 
 
 def mark(windows: torch.Tensor, token: int) -> torch.Tensor:
@@ -46,7 +45,6 @@ def mark(windows: torch.Tensor, token: int) -> torch.Tensor:
 
 def run(name: str, seed: int, train: torch.Tensor, windows: torch.Tensor, vocab: int) -> dict:
     """Trains one model and measures its loss at the positions 1..4L, averaged over bins."""
-    start = time.process_time()
     seed_everything(seed)
     way, _, variant = name.partition(", ")
     config = replace(CONFIG, n_blocks=4) if variant == "4 blocks" else CONFIG
@@ -56,13 +54,12 @@ def run(name: str, seed: int, train: torch.Tensor, windows: torch.Tensor, vocab:
     model = positioned_gpt(way, config, vocab, length=LENGTH, longest=4 * LENGTH)
     history = fit(model, language_loss, batches)
     loss = loss_by_position(model, windows)
-    bias = model.transformer.blocks[0].self_attention.attend.score_bias
+    bias = model.transformer.blocks[0].self_attention.backend.score_bias
     learned = bias.table.tolist() if isinstance(bias, RelativeBias) else None
     return {
         "trained": round(sum(history.loss[-100:]) / 100, 4),
-        "loss": [round(x, 4) for x in loss.view(-1, BIN).mean(dim=1).tolist()],
-        "bias": learned and [[round(x, 3) for x in head] for head in learned],  # (H, buckets)
-        "cpu_seconds": round(time.process_time() - start, 1),
+        "loss": rounded(means(loss.tolist(), BIN)),
+        "bias": rounded(learned, 3),  # (H, buckets)
     }
 
 
@@ -71,7 +68,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help=f"of {', '.join(NAMES)}; all if none is given")
     torch.set_num_threads(1)
-    RUNS.mkdir(parents=True, exist_ok=True)
     text = shakespeare("train")
     tokenizer = CharTokenizer.from_text(text)
     train = torch.tensor(tokenizer.encode(text))
@@ -79,14 +75,10 @@ def main() -> None:
     windows = overlapping_windows(held_out, 4 * LENGTH, stride=BIN, count=1000)
     for name in parser.parse_args().names or NAMES:
         for seed in SEEDS:
-            path = RUNS / f"{name}-{seed}.json"
-            if not path.exists():
-                path.write_text(json.dumps(run(name, seed, train, windows, tokenizer.vocab_size)))
-                print(name, seed, path.read_text(), flush=True)
-    paths = {name: [RUNS / f"{name}-{seed}.json" for seed in SEEDS] for name in NAMES}
-    if all(path.exists() for some in paths.values() for path in some):
-        runs = {name: [json.loads(path.read_text()) for path in some] for name, some in paths.items()}
-        seconds = sum(r.pop("cpu_seconds") for some in runs.values() for r in some)
+            RUNS.keep(name, seed, make=partial(run, name, seed, train, windows, tokenizer.vocab_size))
+    if all(RUNS.done(name, seed) for name in NAMES for seed in SEEDS):
+        runs = {name: [RUNS.get(name, seed) for seed in SEEDS] for name in NAMES}
+        seconds = sum(RUNS.seconds.values())
         settings = {"length": LENGTH, "bin": BIN, "batch": BATCH, "steps": STEPS}
         record("length_extrapolation", {**settings, "runs": runs}, seeds=SEEDS, cpu_seconds=seconds)
 

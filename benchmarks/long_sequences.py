@@ -3,8 +3,8 @@
 Three parts. *Cost*: forward and backward pass of one head of width 64 for N = 256 to 16,384: process time
 (the best of several), the bytes that tensors hold at the peak, counted, and how far the memory of a fresh
 process grows. *Crossing*: the forward pass of attention beside that of the MLP of the same block. *Recall*:
-one block or two, 64 wide, learn to say which value stood beside a key (`tformer_lib.data.recall`), with 8
-to 64 pairs a sequence; accuracy by the number of pairs and by the distance.
+one block or two, 64 wide, learn to say which value stood beside a key (`tformer_lib.book.datasets.recall`),
+with 8 to 64 pairs a sequence; accuracy by the number of pairs and by the distance.
 
 Each result is kept in `_build/long_sequences`, so that the script may be stopped and begun again; delete the
 folder to measure afresh. About twelve minutes in all; `--part cost` and so on measures one part, and the
@@ -12,34 +12,34 @@ record is written when all is there. Times are the machine's; the chapter assert
 """
 
 import argparse
-import json
 import math
 import resource
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
+from runs import Runs, rounded
 from torch import nn
 
+from tformer_lib.book.datasets.recall import associative_recall, recall_batches
+from tformer_lib.book.models.recall import RecallModel, recall_accuracy, recall_by_distance, recall_loss
+from tformer_lib.book.recorded import record
 from tformer_lib.core.attention import Attend, FusedAttend
-from tformer_lib.core.efficient.linear import LinearAttend
-from tformer_lib.core.efficient.low_rank import LowRankAttend
-from tformer_lib.core.efficient.sliding import SlidingWindow
-from tformer_lib.core.efficient.sparse import BlockSparse
-from tformer_lib.core.efficient.tiled import TiledAttend
 from tformer_lib.core.transformer import MLP, TransformerConfig
-from tformer_lib.data.recall import associative_recall, recall_batches
-from tformer_lib.files import replace_file
-from tformer_lib.memory import peak_memory
-from tformer_lib.models.recall import RecallModel, recall_accuracy, recall_by_distance, recall_loss
-from tformer_lib.recorded import record
+from tformer_lib.efficient.linear import LinearAttend
+from tformer_lib.efficient.low_rank import LowRankAttend
+from tformer_lib.efficient.sliding import SlidingWindow
+from tformer_lib.efficient.sparse import BlockSparse
+from tformer_lib.efficient.tiled import TiledAttend
+from tformer_lib.measures.memory import peak_memory
 from tformer_lib.training import fit, seed_everything
 
-CELLS = Path(__file__).parents[1] / "_build" / "long_sequences"
+RUNS = Runs("long_sequences")
 LENGTHS = (256, 512, 1024, 2048, 4096, 8192, 16384)
 WIDTH, SEEDS = 64, (0, 1, 2)
 COSTS: dict[str, Callable[[int], nn.Module]] = {  # from a name to the backend for N tokens
@@ -73,19 +73,6 @@ def by_places(max_len: int, rank: int) -> LowRankAttend:
         for matrix in (backend.E, backend.F):
             matrix.copy_(torch.eye(rank, max_len))
     return backend
-
-
-def cell(name: str, measure: Callable[[], Any]) -> Any:
-    """What was measured under this name, now or before."""
-    path = CELLS / f"{name}.json"
-    if not path.exists():
-        start = time.process_time()
-        result = measure()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        content = {"result": result, "cpu_seconds": time.process_time() - start}
-        replace_file(path, json.dumps(content).encode())
-        print(name, result, flush=True)
-    return json.loads(path.read_text("utf8"))["result"]
 
 
 def milliseconds(function: Callable[[], Any], seconds: float = 1.5) -> float:
@@ -155,7 +142,9 @@ def recall(name: str, blocks: int, seed: int, steps: int = STEPS) -> dict[str, A
     """Trains and asks; accuracy by the number of pairs, and by distance with the most pairs."""
     seed_everything(seed)
     attend = (RECALL | ONE_BLOCK)[name]
-    model = RecallModel(TransformerConfig(WIDTH, 2, blocks), N_KEYS, N_VALUES, attend=attend)
+    model = RecallModel(
+        TransformerConfig(d_model=WIDTH, n_heads=2, n_blocks=blocks), N_KEYS, N_VALUES, make_backend=attend
+    )
     sizes = {"n_keys": N_KEYS, "n_values": N_VALUES}
     batches = recall_batches(steps, BATCH, (PAIRS[0], PAIRS[-1]), QUERIES, **sizes, seed=seed)
     losses = fit(model, recall_loss, batches).loss
@@ -165,8 +154,7 @@ def recall(name: str, blocks: int, seed: int, steps: int = STEPS) -> dict[str, A
         batch = associative_recall(500, pairs, QUERIES, **sizes, generator=exam)
         results["by_pairs"][pairs] = round(recall_accuracy(model, batch), 4)
         if pairs == PAIRS[-1]:
-            by_distance = recall_by_distance(model, batch)
-            results["by_distance"] = {d: round(a, 4) for d, a in by_distance.items()}
+            results["by_distance"] = rounded(recall_by_distance(model, batch))
     return results
 
 
@@ -180,33 +168,33 @@ def main() -> None:
     torch.set_num_threads(1)
     if options.grown:
         return grown(options.grown[0], int(options.grown[1]))
-    work: dict[str, Callable[[], Any]] = {}
+    work: dict[tuple[str | int, ...], Callable[[], Any]] = {}
     if options.part in (None, "cost"):
-        work |= {f"cost/{b}/{n}": lambda b=b, n=n: cost(b, n) for n in LENGTHS for b in COSTS}
+        work |= {("cost", b, n): partial(cost, b, n) for n in LENGTHS for b in COSTS}
     if options.part in (None, "crossing"):
-        work |= {f"crossing/{d}": lambda d=d: crossing(d) for d in (128, 256, 512)}
+        work |= {("crossing", d): partial(crossing, d) for d in (128, 256, 512)}
     if options.part in (None, "recall"):
         work |= {
-            f"recall/{m} blocks/{b}/{s}": lambda b=b, m=m, s=s: recall(b, m, s)
+            ("recall", f"{m} blocks", b, s): partial(recall, b, m, s)
             for m in (1, 2)
             for s in SEEDS
             for b in (RECALL | ONE_BLOCK if m == 1 else RECALL)
         }
         work |= {
-            f"recall/1 blocks, {LONGER} steps/linear/{s}": lambda s=s: recall("linear", 1, s, LONGER)
+            ("recall", f"1 blocks, {LONGER} steps", "linear", s): partial(recall, "linear", 1, s, LONGER)
             for s in SEEDS
         }
-    start, results = time.monotonic(), {}
-    for name, measure in work.items():
+    start = time.monotonic()
+    results: dict[str | int, Any] = {}
+    for key, measure in work.items():
         if time.monotonic() - start > options.seconds:
-            raise SystemExit(f"stopped before {name}; run again to go on")
-        *path, last = name.split("/")
+            raise SystemExit(f"stopped before {' / '.join(map(str, key))}; run again to go on")
         place = results
-        for key in path:
-            place = place.setdefault(key, {})
-        place[last] = cell(name, measure)
+        for part in key[:-1]:
+            place = place.setdefault(part, {})
+        place[key[-1]] = RUNS.keep(*key, make=measure)
     if options.part is None:
-        seconds = sum(json.loads(p.read_text("utf8"))["cpu_seconds"] for p in CELLS.rglob("*.json"))
+        seconds = sum(RUNS.seconds.values())
         settings = {
             "recall_steps": STEPS,
             "recall_batch": BATCH,

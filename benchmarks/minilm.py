@@ -11,20 +11,21 @@ from typing import Any
 
 import numpy as np
 import torch
+from runs import rounded
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
+from tformer_lib.book.datasets.intents import few_per_intent, intent_utterances
+from tformer_lib.book.datasets.reviews import few_per_label, review_sentences
+from tformer_lib.book.datasets.text import wikipedia_sentences
+from tformer_lib.book.models.baselines import tfidf_logistic_regression
+from tformer_lib.book.recorded import record
 from tformer_lib.core.attention import FusedAttend
-from tformer_lib.data.intents import few_per_intent, intent_utterances
-from tformer_lib.data.reviews import few_per_label, review_sentences
-from tformer_lib.data.text import wikipedia_sentences
-from tformer_lib.data.tokenizers import WordPieceTokenizer
-from tformer_lib.models.baselines import tfidf_logistic_regression
 from tformer_lib.models.bert import BERT
 from tformer_lib.pretrained import load_minilm, sentence_embeddings
 from tformer_lib.pretrained.minilm import LONGEST, minilm_path
-from tformer_lib.recorded import record
+from tformer_lib.tokenizers import WordPieceTokenizer
 from tformer_lib.training import count_parameters
 
 LABELS, SEEDS, C = (5, 20, 100), (0, 1, 2), 10.0
@@ -181,7 +182,7 @@ def classification(vectors: Vectors) -> dict[str, Any]:
                 scores["minilm"].append(float(regression.score(vectors(texts), labels)))
                 scores["tfidf"].append(float(tfidf_logistic_regression(C).fit(x, y).score(texts, labels)))
             for name, each in scores.items():
-                row[name][str(n)] = [round(score, 4) for score in each]
+                row[name][str(n)] = rounded(each)
             print(task, n, row["training"][str(n)], row["minilm"][str(n)], row["tfidf"][str(n)], flush=True)
         table[task] = row
     return table
@@ -189,7 +190,7 @@ def classification(vectors: Vectors) -> dict[str, Any]:
 
 def main() -> None:
     """Compare, search, classify, and record."""
-    model, tokenizer = load_minilm(attend=FusedAttend)
+    model, tokenizer = load_minilm(make_backend=FusedAttend)
     articles = wikipedia_sentences("validation")
     sentences = [sentence for article in articles for sentence in article]
     started = time.perf_counter()

@@ -9,41 +9,43 @@ core.
 
 import argparse
 import itertools
-import json
 import time
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import torch
+from runs import Runs, means, rounded
 from torch import Tensor
 
+from tformer_lib.book.datasets.text import shakespeare
+from tformer_lib.book.models.residual_variants import NormedSkipBlock, share_of_differences
+from tformer_lib.book.recorded import record
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.positions import LearnedPositions
 from tformer_lib.core.transformer import Block, TransformerConfig
-from tformer_lib.data.text import shakespeare
-from tformer_lib.data.tokenizers import CharTokenizer
 from tformer_lib.data.windows import RandomWindows, consecutive_windows
 from tformer_lib.models.gpt import GPT
 from tformer_lib.models.language import language_loss
-from tformer_lib.models.residual_variants import NormedSkipBlock, share_of_differences
-from tformer_lib.recorded import record
+from tformer_lib.tokenizers import CharTokenizer
 from tformer_lib.training import fit, seed_everything
 
 PLACEMENTS = ("pre", "post", "normed skip")
 DEPTHS, SEEDS = [2, 4, 8], [0, 1, 2]
 SCHEDULES = [(1e-3, 0), (1e-3, 75), (1e-3, 150), (3e-3, 0), (3e-3, 150)]  # peak learning rate, warm-up
 WIDTH, HEADS, LENGTH, BATCH, STEPS, LONGER, EVERY = 64, 4, 64, 8, 300, 1500, 100
-RUNS = Path(__file__).parents[1] / "_build" / "norm_placement"
+RUNS = Runs("norm_placement")
 
 
 def build(placement: str, depth: int, vocab: int) -> GPT:
     """The character model with its norms in one of the three places."""
-    config = TransformerConfig(WIDTH, HEADS, depth, norm_placement="post" if placement == "post" else "pre")
+    config = TransformerConfig(
+        d_model=WIDTH, n_heads=HEADS, n_blocks=depth, norm_placement="post" if placement == "post" else "pre"
+    )
     return GPT(
         config,
         vocab,
         positions=LearnedPositions(LENGTH, WIDTH),
-        attend=FusedAttend,
+        make_backend=FusedAttend,
         block=NormedSkipBlock if placement == "normed skip" else Block,
     )
 
@@ -58,24 +60,18 @@ def difference_share(model: GPT, tokens: Tensor) -> float:
     return share_of_differences(kept[0]).item()
 
 
-def means(values: list[float]) -> list[float]:
-    """The means of EVERY values at a time."""
-    return [round(sum(values[i : i + EVERY]) / EVERY, 4) for i in range(0, len(values), EVERY)]
-
-
 def run(
-    placement: str,
-    depth: int,
-    warmup: int,
-    lr: float,
-    seed: int,
-    steps: int,
     train: Tensor,
     held: Tensor,
     vocab: int,
+    lr: float,
+    warmup: int,
+    depth: int,
+    placement: str,
+    seed: int,
+    steps: int,
 ) -> dict[str, Any]:
     """Trains one model."""
-    start = time.process_time()
     seed_everything(seed)
     model = build(placement, depth, vocab)
     shares = [difference_share(model, held[:8, :-1])]
@@ -92,11 +88,10 @@ def run(
         "seed": seed,
         "steps": steps,
         "held_out": round(loss, 4),
-        "train": means(history.loss),
+        "train": rounded(means(history.loss, EVERY)),
         "grad_norm_first": round(history.grad_norm[0], 3),
         "grad_norm_largest": round(max(history.grad_norm), 3),
-        "difference_share": [round(share, 4) for share in shares],  # before and after training
-        "cpu_seconds": round(time.process_time() - start, 1),
+        "difference_share": rounded(shares),  # before and after training
     }
 
 
@@ -112,7 +107,6 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=float("inf"), help="of processor time")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    RUNS.mkdir(parents=True, exist_ok=True)
     text = shakespeare("train")
     tokenizer = CharTokenizer.from_text(text)
     train = torch.tensor(tokenizer.encode(text))
@@ -121,18 +115,12 @@ def main() -> None:
     cells = itertools.product(SCHEDULES, DEPTHS, PLACEMENTS, SEEDS)
     grid = [(*schedule, depth, placement, seed, STEPS) for schedule, depth, placement, seed in cells]
     grid += [(1e-3, 0, 8, placement, seed, LONGER) for placement in PLACEMENTS for seed in SEEDS]
-    paths = [
-        RUNS / f"{placement.replace(' ', '_')}-{depth}-{lr}-{warmup}-{seed}-{steps}.json"
-        for lr, warmup, depth, placement, seed, steps in grid
-    ]
-    for (lr, warmup, depth, placement, seed, steps), path in zip(grid, paths, strict=True):
-        if not path.exists() and time.process_time() < options.seconds:
-            result = run(placement, depth, warmup, lr, seed, steps, train, held, tokenizer.vocab_size)
-            path.write_text(json.dumps(result))
-            print(path.name, result["held_out"], result["cpu_seconds"], flush=True)
-    if all(path.exists() for path in paths):
-        runs = [json.loads(path.read_text()) for path in paths]
-        seconds = sum(r.pop("cpu_seconds") for r in runs)
+    for cell in grid:
+        if time.process_time() < options.seconds:
+            RUNS.keep(*cell, make=partial(run, train, held, tokenizer.vocab_size, *cell))
+    if all(RUNS.done(*cell) for cell in grid):
+        runs = [RUNS.get(*cell) for cell in grid]
+        seconds = sum(RUNS.seconds.values())
         settings = {"width": WIDTH, "length": LENGTH, "batch": BATCH, "steps": STEPS, "every": EVERY}
         baseline = {"unigram": round(unigram_loss(train, held, tokenizer.vocab_size), 4)}
         sorted_runs = {

@@ -32,8 +32,8 @@ from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 
+from tformer_lib.book.recorded import record
 from tformer_lib.files import replace_file
-from tformer_lib.recorded import record
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "_build" / "portable"

@@ -14,26 +14,26 @@ minutes.
 """
 
 import argparse
-import json
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
+from runs import Runs
 from torch import Tensor, nn
 
-from tformer_lib.data.text import shakespeare
-from tformer_lib.data.tokenizers import CharTokenizer
+from tformer_lib.book.datasets.text import shakespeare
+from tformer_lib.book.models.recipes import BASELINE, BATCH, CONTEXT, LADDER, MODERN, SIDE, Recipe
+from tformer_lib.book.recorded import record
 from tformer_lib.data.windows import RandomWindows, consecutive_windows
 from tformer_lib.models.language import language_loss
-from tformer_lib.models.recipes import BASELINE, BATCH, CONTEXT, LADDER, MODERN, SIDE, Recipe
-from tformer_lib.recorded import record
+from tformer_lib.tokenizers import CharTokenizer
 from tformer_lib.training import count_parameters, fit, seed_everything
 
 LADDER_STEPS, POINTS, SEEDS = 1000, 20, [0, 1, 2]
-RUNS = Path(__file__).parents[1] / "_build" / "recipe"
 
 
 class Text(NamedTuple):
@@ -209,21 +209,17 @@ def kv_width(recipe: Recipe) -> int:
     return (config.n_kv_heads or config.n_heads) * config.d_model // config.n_heads
 
 
-def kept(path: Path) -> Any:
-    """A result from `_build/recipe/`, or None."""
-    return json.loads(path.read_text()) if path.exists() else None
-
-
 def gather() -> None:
     """Record all that is kept."""
     results: dict[str, Any] = {"context": CONTEXT, "batch": BATCH, "ladder_steps": LADDER_STEPS}
     seconds, seeds = 0.0, set()
     for heading in ("tiny_shakespeare", "plays"):
-        folder = RUNS / heading
-        ladder = [kept(path) for path in sorted(folder.glob("rung-*.json"))]
+        kept = Runs(f"recipe/{heading}").kept()
+        ladder = [result for (kind, *_), result in kept.items() if kind == "rung"]
         order = {recipe.name: i for i, recipe in enumerate((*LADDER, *SIDE))}
         ladder.sort(key=lambda r: (order[r["name"]], r["seed"]))
-        races = [kept(path) for path in sorted(folder.glob("race-*.json"))]
+        races = [result for (kind, *_), result in kept.items() if kind == "race"]
+        races.sort(key=lambda r: r["seed"])
         seconds += sum(r["cpu_seconds"] for r in ladder)
         seconds += sum(r[recipe.name]["end"]["cpu_seconds"] for r in races for recipe in (BASELINE, MODERN))
         seeds |= {r["seed"] for r in (*ladder, *races)}
@@ -243,8 +239,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     heading = "tiny_shakespeare" if options.tiny else "plays" if options.plays else None
-    folder = RUNS / (heading or "unnamed")
-    folder.mkdir(parents=True, exist_ok=True)
+    kept = Runs(f"recipe/{heading or 'unnamed'}")
     text = load(options.file)
     if options.ladder:
         runs = [(recipe, SEEDS[0]) for recipe in LADDER]
@@ -252,16 +247,10 @@ def main() -> None:
         runs += [(recipe, SEEDS[0]) for recipe in SIDE]
         runs += [(recipe, SEEDS[2]) for recipe in (BASELINE, MODERN)]
         for recipe, seed in runs:
-            path = folder / f"rung-{recipe.name.replace(' ', '_')}-{seed}.json"
-            if not path.exists() and time.process_time() < options.seconds:
-                result = rung(recipe, text, seed)
-                path.write_text(json.dumps(result))
-                print(result["name"], seed, result["held_out"], result["cpu_seconds"], flush=True)
+            if time.process_time() < options.seconds:
+                kept.keep("rung", recipe.name, seed, make=partial(rung, recipe, text, seed))
     else:
-        result = race(text, options.seed)
-        show(result)
-        if heading:
-            (folder / f"race-{options.seed}.json").write_text(json.dumps(result))
+        show(kept.keep("race", options.seed, make=partial(race, text, options.seed), again=True))
     if heading:
         gather()
 

@@ -10,14 +10,14 @@ from typing import Any
 
 import torch
 
+from tformer_lib.book.datasets.text import shakespeare, wikipedia
+from tformer_lib.book.few_shot import few_shot_answers, few_shot_tasks
+from tformer_lib.book.recorded import record
 from tformer_lib.core.attention import FusedAttend
-from tformer_lib.data.few_shot import few_shot_answers, few_shot_tasks
-from tformer_lib.data.text import shakespeare, wikipedia
-from tformer_lib.data.tokenizers import BPETokenizer
 from tformer_lib.generation import generate
 from tformer_lib.models.gpt import GPT
 from tformer_lib.pretrained.smollm2 import load_smollm2, smollm2_path
-from tformer_lib.recorded import record
+from tformer_lib.tokenizers import BPETokenizer
 from tformer_lib.training import count_parameters
 
 CHARACTERS, WINDOW, BEFORE = 20_000, 1024, 256
@@ -93,7 +93,7 @@ def few_shot(model: GPT, tokenizer: BPETokenizer) -> tuple[dict[str, Any], list[
 
 def main() -> None:
     """Measure, ask, write, and record."""
-    model, tokenizer = load_smollm2(attend=FusedAttend)
+    model, tokenizer = load_smollm2(make_backend=FusedAttend)
     measures: dict[str, Any] = {
         "parameters": count_parameters(model),
         "file_megabytes": round(smollm2_path().stat().st_size / 1e6, 1),

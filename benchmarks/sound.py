@@ -7,32 +7,30 @@ the clips alone; its penalty is the best of four on every fifth training speaker
 `_build/sound/`. Three minutes of one core.
 """
 
-import json
-import resource
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import torch
+from runs import Runs
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor, nn
 
+from tformer_lib.book.datasets.mnist import ImageBatches
+from tformer_lib.book.datasets.speech import RATE, Clips, spoken_digits
+from tformer_lib.book.recorded import record
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.data.audio import log_mel
-from tformer_lib.data.mnist import ImageBatches
-from tformer_lib.data.speech import RATE, Clips, spoken_digits
-from tformer_lib.files import replace_file
 from tformer_lib.models.vit import ViT, image_loss
-from tformer_lib.recorded import record
 from tformer_lib.training import count_parameters, fit, seed_everything
 
-BUILD = Path(__file__).parents[1] / "_build" / "sound"
+RUNS = Runs("sound")
 SEEDS = [0, 1, 2]
 FRAME, HOP, BANDS, FLOOR = 256, 128, 40, 1e-2
 MOVES = (-6, -3, 0, 3, 6)  # frames by which copies of a clip are moved, end to beginning
 STEPS, BATCH = 400, 32
 TOLERANCE = 1e-3  # of the logistic regression, as in the chapter
-RUNS = [*(("page", seed) for seed in SEEDS), ("not moved", 0), ("no positions", 0), ("4 x 4 patches", 0)]
+MODELS = [*(("page", seed) for seed in SEEDS), ("not moved", 0), ("no positions", 0), ("4 x 4 patches", 0)]
 
 
 def pictures(clips: Clips) -> Tensor:
@@ -78,7 +76,7 @@ def run(name: str, seed: int) -> dict[str, Any]:
         image_size=(BANDS, x.shape[-1]),
         patch_size=4 if name == "4 x 4 patches" else 8,
         classes=10,
-        attend=FusedAttend,
+        make_backend=FusedAttend,
     )
     if name == "no positions":
         nn.init.zeros_(model.positions.table)
@@ -107,17 +105,10 @@ def run(name: str, seed: int) -> dict[str, Any]:
 
 def main() -> None:
     """Run what is missing, and record everything."""
-    BUILD.mkdir(parents=True, exist_ok=True)
     results = []
-    for name, seed in RUNS:
-        path = BUILD / f"{name}_{seed}.json".replace(" ", "_")
-        if not path.exists():
-            before = resource.getrusage(resource.RUSAGE_SELF).ru_utime
-            result = run(name, seed)
-            result["cpu_seconds"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_utime - before, 1)
-            replace_file(path, json.dumps(result).encode())
-            print(name, seed, result["accuracy"], result["train_accuracy"], flush=True)
-        results.append(json.loads(path.read_text()))
+    for key in MODELS:
+        result = RUNS.keep(*key, make=partial(run, *key))
+        results.append(result | {"cpu_seconds": RUNS.seconds[key]})
     chosen = choose()
     best = max(chosen, key=lambda c: chosen[c])
     x, labels, *asked = data()
@@ -132,7 +123,7 @@ def main() -> None:
         "sound",
         {"runs": results, "line": regression},
         seeds=SEEDS,
-        cpu_seconds=sum(result["cpu_seconds"] for result in results),
+        cpu_seconds=sum(RUNS.seconds.values()),
     )
 
 

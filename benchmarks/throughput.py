@@ -18,13 +18,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from tformer_lib.book.models.recipes import BASELINE, BATCH, CONTEXT
+from tformer_lib.book.recorded import record
 from tformer_lib.core.attention import Attend, FusedAttend
 from tformer_lib.generation import generate
 from tformer_lib.models.gpt import GPT
 from tformer_lib.models.language import language_loss
-from tformer_lib.models.recipes import BASELINE, BATCH, CONTEXT
 from tformer_lib.pretrained import load
-from tformer_lib.recorded import record
 from tformer_lib.training import make_optimizers, seed_everything
 
 VOCAB, STEPS, PROMPT, NEW, REPEATS, SEED = 65, 200, 16, 128, 21, 0
@@ -98,7 +98,7 @@ def training() -> dict[str, Any]:
         seed_everything(SEED)
         models[name] = BASELINE.build(VOCAB)
         for block in models[name].transformer.blocks:
-            block.self_attention.attend = backend()
+            block.self_attention.backend = backend()
     models["TransformerEncoderLayer"] = EncoderLayers(models["FusedAttend"])
     batch = torch.randint(VOCAB, (BATCH, CONTEXT + 1))
     for model in models.values():
@@ -138,7 +138,7 @@ def generation(blocks: int, heads: int, width: int, transformers: Any) -> dict[s
         p.data.add_(0.1 * torch.randn_like(p))
     with tempfile.TemporaryDirectory() as folder:
         theirs.save_pretrained(folder)
-        ours = load(folder, attend=FusedAttend)
+        ours = load(folder, make_backend=FusedAttend)
     prompt = torch.randint(1000, (1, PROMPT))
     everywhere = torch.ones_like(prompt)
     written: dict[str, list[int]] = {}

@@ -12,29 +12,28 @@ model with attention looks at while it writes one date.
 `_build/translation/`. About forty minutes of one core.
 """
 
-import json
 import random
 import time
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
 from typing import Any
 
 import torch
+from runs import Runs, rounded, summary
 
+from tformer_lib.book.datasets.translation import TranslationSet, translation_set
+from tformer_lib.book.recorded import record
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.transformer import TransformerConfig
-from tformer_lib.data.translation import TranslationSet, translation_set
-from tformer_lib.files import replace_file
-from tformer_lib.generation import translate, translation_scores
-from tformer_lib.models.recurrent import AdditiveAttention, EncoderDecoder, FinalState, translation_loss
+from tformer_lib.generation import translate
+from tformer_lib.measures.translation import translation_scores
+from tformer_lib.models.recurrent import AdditiveAttention, EncoderDecoder, FinalState, encoder_decoder_loss
 from tformer_lib.models.translator import Translator, translator_loss
-from tformer_lib.recorded import record
-from tformer_lib.training import count_parameters, fit, seed_everything
+from tformer_lib.training import count_parameters, fit, load_checkpoint, save_checkpoint, seed_everything
 
-BUILD = Path(__file__).parents[1] / "_build" / "translation"
+RUNS = Runs("translation")
 SEEDS = [0, 1, 2]
 TOKENS, MAX_LEN, DROPOUT = 1000, 48, 0.1
 SYSTEMS = {  # name: steps, learning rates to choose from, optimiser
@@ -50,8 +49,8 @@ BEAMS, PENALTIES = (1, 2, 4, 8), (0.0, 0.5, 1.0, 1.5)
 def build(system: str, vocab: int) -> Model:
     """An untrained model of the system."""
     if system == "transformer":
-        config = TransformerConfig(96, 4, 2, dropout=DROPOUT, activation="relu")
-        return Translator(config, vocab, attend=lambda: FusedAttend(DROPOUT))
+        config = TransformerConfig(d_model=96, n_heads=4, n_blocks=2, dropout=DROPOUT, activation="relu")
+        return Translator(config, vocab, make_backend=lambda: FusedAttend(DROPOUT))
     context = AdditiveAttention(64, 128, 64) if system == "attention" else FinalState()
     return EncoderDecoder(vocab, vocab, 64, 64, context=context)
 
@@ -62,7 +61,7 @@ def trained(
     """A model after training."""
     seed_everything(seed)
     model = build(system, data.vocab_size)
-    loss: Callable[..., Any] = translation_loss
+    loss: Callable[..., Any] = encoder_decoder_loss
     if system == "transformer":
         loss = partial(translator_loss, label_smoothing=smoothing)
     batches = data.batches(steps, tokens=TOKENS, seed=seed)
@@ -90,26 +89,6 @@ def by_length(translations: list[str], data: TranslationSet) -> list[dict[str, A
     return groups
 
 
-class Kept:
-    """What is computed once and kept in the folder."""
-
-    def get(self, name: str, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """The result of that name, computed if it is not there."""
-        path = BUILD / f"{name}.json"
-        if not path.exists():
-            begin = time.process_time()
-            result = compute()
-            seconds = round(time.process_time() - begin, 1)
-            replace_file(path, json.dumps({"seconds": seconds, "result": result}).encode())
-            shown = {k: round(v, 3) for k, v in result.items() if isinstance(v, float)}
-            print(name, shown, flush=True)
-        return json.loads(path.read_text())["result"]
-
-    def seconds(self) -> float:
-        """Processor time of all that is kept."""
-        return sum(json.loads(path.read_text())["seconds"] for path in BUILD.glob("*.json"))
-
-
 def run(
     system: str, data: TranslationSet, lr: float, seed: int, *, part: str = "test", smoothing: float = 0.0
 ) -> dict[str, Any]:
@@ -120,7 +99,7 @@ def run(
     result: dict[str, Any] = {"seconds": seconds, "parameters": count_parameters(model)}
     result |= scored(model, data, part)
     if part == "test":
-        torch.save(model.state_dict(), BUILD / f"{system} {smoothing} {seed}.pt")
+        save_checkpoint(RUNS.checkpoint(system, smoothing, seed), model)
         result["by length"] = by_length(result["translations"], data)
     return result
 
@@ -128,7 +107,7 @@ def run(
 def loaded(system: str, data: TranslationSet, smoothing: float, seed: int) -> Model:
     """A model that `run` has trained and kept."""
     model = build(system, data.vocab_size)
-    model.load_state_dict(torch.load(BUILD / f"{system} {smoothing} {seed}.pt"))
+    load_checkpoint(RUNS.checkpoint(system, smoothing, seed), model)
     return model.eval()
 
 
@@ -150,7 +129,7 @@ def aligned(data: TranslationSet) -> dict[str, Any]:
     pair = next(pair for pair in data.test if "March 14" in pair[0])
     source, target = data.encode([pair])
     weights = loaded("attention", data, 0.0, 0)(source, target[:, :-1])[1][0]
-    return {"pair": pair, "weights": [[round(w, 3) for w in row] for row in weights.tolist()]}
+    return {"pair": pair, "weights": rounded(weights.tolist(), 3)}
 
 
 def decoded(data: TranslationSet, smoothing: float) -> dict[str, Any]:
@@ -160,7 +139,7 @@ def decoded(data: TranslationSet, smoothing: float) -> dict[str, Any]:
     table: dict[str, Any] = {"reference length": reference}
     for beams in BEAMS:
         for penalty in PENALTIES:
-            result = scored(model, data, "validation", beams=beams, length_penalty=penalty)
+            result = scored(model, data, "validation", num_beams=beams, length_penalty=penalty)
             found = result.pop("translations")
             result["length"] = mean(len(data.tokenizer.encode(text)) for text in found)
             table[f"{beams}, {penalty}"] = {k: v for k, v in result.items() if "signature" not in k}
@@ -180,52 +159,48 @@ def interface(lr: float) -> dict[str, Any]:
     return {"seconds": seconds, "pairs": len(data.train), **result}
 
 
-def summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
-    """Mean, standard deviation and values of each measure over the seeds."""
-    table = {}
-    for name in ("exact", "bleu", "chrf", "seconds"):
-        scores = [round(result[name], 4) for result in runs]
-        table[name] = {"mean": round(mean(scores), 4), "sd": round(stdev(scores), 4), "scores": scores}
-    return table
+def over_seeds(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """Each measure over the seeds."""
+    return {
+        name: summary(rounded([run[name] for run in runs])) for name in ("exact", "bleu", "chrf", "seconds")
+    }
 
 
 def main() -> None:
     """Run what is missing and record."""
     torch.set_num_threads(1)
-    BUILD.mkdir(parents=True, exist_ok=True)
-    kept, data = Kept(), translation_set("phrases", "de")
+    data = translation_set("phrases", "de")
     results: dict[str, Any] = {"pairs": len(data.train), "vocab": data.vocab_size, "systems": {}}
     chosen = {}
     for system, (steps, lrs, optimizer) in SYSTEMS.items():
-        tuning = {
-            lr: kept.get(f"tuning {system} {lr}", partial(run, system, data, lr, 0, part="validation"))[
-                "bleu"
-            ]
-            for lr in lrs
-        }
+        tuning = {}
+        for lr in lrs:
+            make = partial(run, system, data, lr, 0, part="validation")
+            tuning[lr] = RUNS.keep("tuning", system, lr, make=make)["bleu"]
         chosen[system] = lr = max(tuning, key=tuning.__getitem__)
-        runs = [kept.get(f"{system} {lr} {seed}", partial(run, system, data, lr, seed)) for seed in SEEDS]
+        runs = [RUNS.keep(system, lr, seed, make=partial(run, system, data, lr, seed)) for seed in SEEDS]
         table: dict[str, Any] = {"parameters": runs[0]["parameters"], "steps": steps, "optimizer": optimizer}
-        table |= {"lr": lr, "tuning": {str(rate): round(bleu, 2) for rate, bleu in tuning.items()}}
-        table |= summary(runs)
+        table |= {"lr": lr, "tuning": rounded(tuning, 2)}
+        table |= over_seeds(runs)
         table["by length"] = [result["by length"] for result in runs]
         results["systems"][system] = table
         results["signatures"] = [runs[0]["bleu signature"], runs[0]["chrf signature"]]
     lr = chosen["transformer"]
-    results["smoothed"] = summary(
-        [
-            kept.get(f"smoothed {lr} {seed}", partial(run, "transformer", data, lr, seed, smoothing=0.1))
-            for seed in SEEDS
-        ]
-    )
+    smoothed = []
+    for seed in SEEDS:
+        make = partial(run, "transformer", data, lr, seed, smoothing=0.1)
+        smoothed.append(RUNS.keep("smoothed", lr, seed, make=make))
+    results["smoothed"] = over_seeds(smoothed)
     results["forced"] = {
-        str(s): [kept.get(f"forced {s} {seed}", partial(forced, data, s, seed)) for seed in SEEDS]
+        str(s): [RUNS.keep("forced", s, seed, make=partial(forced, data, s, seed)) for seed in SEEDS]
         for s in (0.0, 0.1)
     }
-    results["decoding"] = {str(s): kept.get(f"decoding {s}", partial(decoded, data, s)) for s in (0.0, 0.1)}
-    results["interface"] = kept.get("interface", partial(interface, lr))
-    results["alignment"] = kept.get("alignment", partial(aligned, data))
-    print(record("translation", results, seeds=SEEDS, cpu_seconds=kept.seconds()))
+    results["decoding"] = {
+        str(s): RUNS.keep("decoding", s, make=partial(decoded, data, s)) for s in (0.0, 0.1)
+    }
+    results["interface"] = RUNS.keep("interface", make=partial(interface, lr))
+    results["alignment"] = RUNS.keep("alignment", make=partial(aligned, data))
+    print(record("translation", results, seeds=SEEDS, cpu_seconds=sum(RUNS.seconds.values())))
 
 
 if __name__ == "__main__":

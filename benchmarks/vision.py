@@ -13,22 +13,21 @@ minutes of one core.
 """
 
 import argparse
-import json
 import time
-from pathlib import Path
+from functools import partial
 
 import torch
+from runs import Runs, rounded
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 from torch import Tensor, nn
 
+from tformer_lib.book.datasets.mnist import ImageBatches, mnist
+from tformer_lib.book.models.cnn import SmallCNN
+from tformer_lib.book.recorded import record
 from tformer_lib.core.transformer import TransformerConfig
-from tformer_lib.data.mnist import ImageBatches, mnist
-from tformer_lib.files import replace_file
-from tformer_lib.models.cnn import SmallCNN
 from tformer_lib.models.vit import Pool, ViT, image_loss
-from tformer_lib.recorded import record
 from tformer_lib.training import count_parameters, fit, seed_everything, width_for_budget
 
 SEEDS, SIZES = [0, 1, 2], [100, 300, 1000, 4000]
@@ -46,7 +45,7 @@ CLASSICAL = {
     "3-NN": lambda: KNeighborsClassifier(3),
 }
 NEURAL = ["CNN", "CNN + shifts", "ViT", "ViT + shifts"]
-RUNS = Path(__file__).parents[1] / "_build" / "vision"
+RUNS = Runs("vision")
 
 
 def vit(patch: int = 7, pool: Pool = "class") -> ViT:
@@ -102,7 +101,7 @@ def run(name: str, n: int, seed: int, patch: int | None = None) -> dict:
     if patch is not None and isinstance(network, ViT):
         places = network.positions.table.detach()[-network.grid[0] * network.grid[1] :]
         places = torch.nn.functional.normalize(places - places.mean(dim=0), dim=1)
-        result["cosines"] = [[round(c, 2) for c in row] for row in (places @ places.T).tolist()]
+        result["cosines"] = rounded((places @ places.T).tolist(), 2)
     return result
 
 
@@ -112,24 +111,19 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=float("inf"), help="of processor time, then stop")
     seconds = parser.parse_args().seconds
     torch.set_num_threads(1)
-    RUNS.mkdir(parents=True, exist_ok=True)
     cells: list[tuple] = [(name, n, s) for s in SEEDS for n in SIZES for name in (*CLASSICAL, *NEURAL)]
     for seed in PATCH_SEEDS:
         cells += [("ViT + shifts", 4000, seed, patch) for patch in PATCHES]
         cells.append(("ViT + shifts, mean", 4000, seed, 7))
-    paths = {cell: RUNS / ("-".join(map(str, cell)) + ".json") for cell in cells}
-    for cell, path in paths.items():
-        if not path.exists():
-            if time.process_time() > seconds:
-                return
-            result = run(*cell)
-            replace_file(path, json.dumps(result).encode())
-            print(*cell, result["accuracy"], round(result["seconds"]), flush=True)
-    found = {cell: json.loads(path.read_text()) for cell, path in paths.items()}
+    for cell in cells:
+        if not RUNS.done(*cell) and time.process_time() > seconds:
+            return
+        RUNS.keep(*cell, make=partial(run, *cell))
+    found = {cell: RUNS.get(*cell) for cell in cells}
 
     def scores(name: str, n: int, *patch: int) -> list[float]:
         seeds = PATCH_SEEDS if patch else SEEDS
-        return [round(found[name, n, seed, *patch]["accuracy"], 4) for seed in seeds]
+        return rounded([found[name, n, seed, *patch]["accuracy"] for seed in seeds])
 
     def patched(patch: int) -> dict:
         runs = [found["ViT + shifts", 4000, seed, patch] for seed in PATCH_SEEDS]
@@ -149,7 +143,7 @@ def main() -> None:
         "mean pooling": scores("ViT + shifts, mean", 4000, 7),
         "patches": {patch: patched(patch) for patch in PATCHES},
     }
-    record("vision", results, seeds=SEEDS, cpu_seconds=sum(cell["seconds"] for cell in found.values()))
+    record("vision", results, seeds=SEEDS, cpu_seconds=sum(RUNS.seconds.values()))
 
 
 if __name__ == "__main__":

@@ -60,7 +60,7 @@ CASES = {
     "two dropouts": (
         ValueError,
         ["dropout=0.1", "FusedAttend"],
-        lambda: MultiHeadAttention(16, 4, dropout=0.1, attend=FusedAttend()),
+        lambda: MultiHeadAttention(16, 4, dropout=0.1, backend=FusedAttend()),
     ),
     "dropout out of range": (ValueError, ["1.5"], lambda: FusedAttend(dropout=1.5)),
     "x has another width": (
@@ -135,15 +135,23 @@ CASES = {
     "config: heads do not divide": (
         ValueError,
         ["d_model=16", "n_heads=5"],
-        lambda: TransformerConfig(16, 5, 1),
+        lambda: TransformerConfig(d_model=16, n_heads=5, n_blocks=1),
     ),
     "config: key heads do not divide": (
         ValueError,
         ["n_heads=4", "n_kv_heads=3"],
-        lambda: TransformerConfig(16, 4, 1, n_kv_heads=3),
+        lambda: TransformerConfig(d_model=16, n_heads=4, n_blocks=1, n_kv_heads=3),
     ),
-    "config: size": (ValueError, ["n_blocks", "0"], lambda: TransformerConfig(16, 4, 0)),
-    "config: dropout": (ValueError, ["dropout", "1.0"], lambda: TransformerConfig(16, 4, 1, dropout=1.0)),
+    "config: size": (
+        ValueError,
+        ["n_blocks", "0"],
+        lambda: TransformerConfig(d_model=16, n_heads=4, n_blocks=0),
+    ),
+    "config: dropout": (
+        ValueError,
+        ["dropout", "1.0"],
+        lambda: TransformerConfig(d_model=16, n_heads=4, n_blocks=1, dropout=1.0),
+    ),
     "sequence longer than the table": (
         ValueError,
         ["max_len=4", "0 to 4"],
@@ -217,11 +225,15 @@ CASES = {
         lambda: gpt(torch.tensor([[3, 12]])),
     ),
     "a token below the vocabulary": (ValueError, ["0 to 10", "-1"], lambda: gpt(torch.tensor([[3, -1]]))),
-    "config: epsilon": (ValueError, ["norm_eps", "-1.0"], lambda: TransformerConfig(16, 4, 1, norm_eps=-1.0)),
+    "config: epsilon": (
+        ValueError,
+        ["norm_eps", "-1.0"],
+        lambda: TransformerConfig(d_model=16, n_heads=4, n_blocks=1, norm_eps=-1.0),
+    ),
     "config: no epsilon": (
         ValueError,
         ["norm_eps", "nan"],
-        lambda: TransformerConfig(16, 4, 1, norm_eps=float("nan")),
+        lambda: TransformerConfig(d_model=16, n_heads=4, n_blocks=1, norm_eps=float("nan")),
     ),
     "head of no width": (
         ValueError,
@@ -299,18 +311,26 @@ UNTYPED_CASES = {
         lambda: layer(x, x[:1]),
     ),
     "no batch axis": (ValueError, ["x", "(B, N, d_model=16)", "(5, 16)"], lambda: layer(x[0])),
-    "config: choice": (ValueError, ["norm", "'batch'"], lambda: TransformerConfig(16, 4, 1, norm="batch")),
+    "config: choice": (
+        ValueError,
+        ["norm", "'batch'"],
+        lambda: TransformerConfig(d_model=16, n_heads=4, n_blocks=1, norm="batch"),
+    ),
     "config: placement": (
         ValueError,
         ["norm_placement", "'middle'"],
-        lambda: TransformerConfig(16, 4, 1, norm_placement="middle"),
+        lambda: TransformerConfig(d_model=16, n_heads=4, n_blocks=1, norm_placement="middle"),
     ),
     "half a token more": (TypeError, ["max_new_tokens", "2.5"], lambda: generate(gpt, [1], 5 / 2)),
     "half a stop token": (TypeError, ["stop token", "2.5"], lambda: generate(gpt, [1], 2, stop=2.5)),
     "one axis of tokens": (ValueError, ["(B, N)", "(3,)"], lambda: gpt(torch.ones(3).long())),
     "tokens that are not whole": (TypeError, ["float32"], lambda: gpt(torch.ones(2, 3))),
     "another dtype than the weights": (TypeError, ["float32", "float64"], lambda: layer(x.double())),
-    "half a width": (TypeError, ["d_model", "16.0"], lambda: TransformerConfig(16.0, 4, 1)),
+    "half a width": (
+        TypeError,
+        ["d_model", "16.0"],
+        lambda: TransformerConfig(d_model=16.0, n_heads=4, n_blocks=1),
+    ),
     "mlp: choice": (ValueError, ["activation", "'tanh'"], lambda: MLP(16, activation="tanh")),
 }
 

@@ -31,9 +31,9 @@ def copy_block(ours, theirs):
     copy_attention(ours.self_attention, theirs.self_attn)
     if ours.config.cross_attention:
         copy_attention(ours.cross_attention, theirs.multihead_attn)
-        norms = (ours.norm_1, ours.norm_2, ours.norm_3)
+        norms = (ours.self_attention_norm, ours.cross_attention_norm, ours.mlp_norm)
     else:
-        norms = (ours.norm_1, ours.norm_3)
+        norms = (ours.self_attention_norm, ours.mlp_norm)
     for i, norm in enumerate(norms, start=1):
         copy_linear(norm, getattr(theirs, f"norm{i}"))
     copy_linear(ours.mlp.W_in, theirs.linear1)

@@ -6,7 +6,7 @@ yet count.
 
 What imports what in the package is grimp's graph. The imports of tests and notebooks come from their code. A
 name that a package's __init__ hands on counts as an import of the module that defines it: a notebook that
-takes `claim` from `tformer_lib` does not depend on all that stands beside it there.
+takes `claim` from `tformer_lib.book` does not depend on all that stands beside it there.
 """
 
 import argparse
@@ -33,12 +33,13 @@ ALSO = (
     ("requirements*.txt", "tests/site/test_commands.py"),
     ("pyproject.toml", "tests/site/test_commands.py"),
     ("tools/bootstrap.py", "tests/site/test_commands.py"),
-    ("tformer_lib/*.py", "tests/test_floors.py"),  # it imports every module and reads its imports
+    ("tformer_lib/*.py", "tests/test_package.py"),  # it imports every module and reads its imports
+    ("pyproject.toml", "tests/test_package.py"),
     ("tformer_lib/*.py", "tests/site/test_standins.py"),  # what the API pages import
-    ("tformer_lib/recorded/*.json", "tests/test_recorded.py"),
-    ("benchmarks/*.py", "tests/test_recorded.py"),
+    ("tformer_lib/book/recorded/*.json", "tests/book/test_recorded.py"),
+    ("benchmarks/*.py", "tests/book/test_recorded.py"),
     ("book/*.ipynb", "tests/notebooks/test_style.py"),
-    ("book/*.ipynb", "tests/test_exercises.py"),  # it runs the solutions on the pages
+    ("book/*.ipynb", "tests/book/exercises/test_exercises.py"),  # it runs the solutions on the pages
     ("book/*.md", "tests/notebooks/test_style.py"),
     ("references.bib", "tests/notebooks/test_style.py"),
     ("book/*.md", "tests/site"),
@@ -51,7 +52,8 @@ ALSO = (
 )
 # Imports that are made by name as the code runs.
 BY_NAME = (
-    ("tests/test_exercises.py", "tformer_lib.exercises.*"),
+    ("tests/book/exercises/test_exercises.py", "tformer_lib.book.exercises.*"),
+    ("tests/book/exercises/test_mutants.py", "tformer_lib.book.exercises.*"),
     ("tests/notebooks/plugin.py", "tests/notebooks/sanitize.cfg"),
 )
 WITHOUT_SITE = ("tests/site/test_commands.py", "tests/site/test_standins.py")  # these need none that is built
@@ -164,10 +166,11 @@ class Tree:
         name = function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
         if not isinstance(word, str):
             return
-        if name == "check" and f"{self.package}.exercises.{word.split('.')[0]}" in self.modules:
-            yield f"{self.package}.exercises.{word.split('.')[0]}"
+        exercises = f"{self.package}.book.exercises.{word.split('.')[0]}"
+        if name == "check" and exercises in self.modules:
+            yield exercises
         if name == "recorded":
-            yield f"{self.package}/recorded/{word}.json"
+            yield f"{self.package}/book/recorded/{word}.json"
 
     def _refine(self) -> None:
         """In grimp's graph, imports from a package lead to what they name and not to all that it imports."""
@@ -323,7 +326,7 @@ def show(made: Plan, changed: set[str], base: str) -> None:
     """Prints what will run and why."""
     print(f"{len(changed)} changed since {brief(base)}: {', '.join(sorted(changed))}")
     if made.style:
-        print(f"\nruff check and ruff format --check on {len(made.style)} of them")
+        print(f"\nstyle and format of {len(made.style)} of them")
     if made.tests:
         print()
         width = max(map(len, made.tests))
@@ -343,9 +346,13 @@ def run(made: Plan) -> int:
     if made.style:
         for command in (["check"], ["format", "--check"]):
             codes.append(subprocess.run([*python, "ruff", *command, *made.style], cwd=ROOT).returncode)
+        notebooks = [file for file in made.style if file.endswith(".ipynb")]
+        if notebooks:
+            command = [sys.executable, "tools/format_notebooks.py", "--check", *notebooks]
+            codes.append(subprocess.run(command, cwd=ROOT).returncode)
     if made.tests:
         threads = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-        command = [*python, "pytest", "-n", "2", "--dist", "loadfile", *made.tests]
+        command = [*python, "pytest", "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder", *made.tests]
         codes.insert(0, subprocess.run(command, cwd=ROOT, env={**os.environ, **threads}).returncode)
     return next((code for code in codes if code), 0)
 

@@ -28,10 +28,10 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
+from notebook_claims import CLAIM
 from notebook_figures import figure_problem, png_outputs
 
 ROOT = Path(__file__).resolve().parents[1]
-CLAIM = "application/vnd.tformer.claim+json"
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
 CELL_TIMEOUT = 3600  # seconds: it ends what hangs, and no machine that is merely slow
 KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}

@@ -15,23 +15,24 @@ import tempfile
 from pathlib import Path
 
 import nbformat
-from execute import CELL_TIMEOUT, CLAIM, ENVIRONMENT, code_cells
+from execute import CELL_TIMEOUT, ENVIRONMENT, code_cells
 from nbclient import NotebookClient
 from nbformat import NotebookNode
+from notebook_claims import CLAIM, claims_in
 
 SEED = re.compile(
     r"(\b(?:seed_everything|manual_seed|default_rng|RandomState)\(|\bseed=|\brandom_state=)(\d+)\b"
 )
 RECORDER = f"""
-import tformer_lib, tformer_lib.checks
+import tformer_lib.book
 from IPython.display import display
 
-def claim(name, value, **band):
-    numbers = {{"value": value, "low": band["low"], "high": band["high"]}}
+def claim(name, value, band, *words):
+    numbers = {{"value": value, "low": band[0], "high": band[1]}}
     numbers = {{k: float(v.detach() if hasattr(v, "detach") else v) for k, v in numbers.items()}}
     display({{"{CLAIM}": {{"name": name, **numbers}}}}, raw=True)
 
-tformer_lib.claim = tformer_lib.checks.claim = claim
+tformer_lib.book.claim = tformer_lib.book.claims.claim = claim
 """
 
 
@@ -42,9 +43,7 @@ def reseed(source: str, offset: int) -> str:
 
 def claims(notebook: NotebookNode) -> dict[str, dict]:
     """The claims in a notebook's outputs, by name."""
-    outputs = (output for cell in code_cells(notebook) for output in cell.outputs)
-    found = (output.get("data", {}).get(CLAIM) for output in outputs)
-    return {claim["name"]: claim for claim in found if claim}
+    return {claim["name"]: claim for claim in claims_in(notebook.cells)}
 
 
 def run(path: Path, offset: int) -> tuple[dict[str, dict], list[str]]:

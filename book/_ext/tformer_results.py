@@ -5,7 +5,7 @@ run, so that the table says what the pages say.
 """
 
 import json
-from collections.abc import Iterator
+import sys
 from pathlib import Path, PurePosixPath
 
 from docutils import nodes
@@ -14,16 +14,10 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 from tformer_site import chapter_number
 
-CLAIM = "application/vnd.tformer.claim+json"
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
+from notebook_claims import claims_in
+
 HEADS = {"What was found": 50, "Number": 15, "Held between": 20, "Chapter": 15}
-
-
-def claims(notebook: Path) -> Iterator[dict]:
-    """The claims in a notebook's outputs, in its order."""
-    for cell in json.loads(notebook.read_text("utf8"))["cells"]:
-        for output in cell.get("outputs", ()):
-            if CLAIM in output.get("data", {}):
-                yield output["data"][CLAIM]
 
 
 def cell(*inline: nodes.Node) -> nodes.entry:
@@ -67,7 +61,8 @@ class BookResults(SphinxDirective):
                 continue
             notebook = Path(self.env.doc2path(docname))
             self.env.note_dependency(str(notebook))
-            rows += [row(claim, docname, number) for claim in claims(notebook)]
+            cells = json.loads(notebook.read_text("utf8"))["cells"]
+            rows += [row(claim, docname, number) for claim in claims_in(cells)]
         columns = [nodes.colspec(colwidth=width) for width in HEADS.values()]
         head = nodes.thead("", nodes.row("", *(cell(nodes.Text(h)) for h in HEADS)))
         group = nodes.tgroup(

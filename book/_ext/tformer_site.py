@@ -23,6 +23,7 @@ MATHJAX_PARTS = (
     "es5/input/tex/extensions",
     "LICENSE",
 )
+FOLD = "<details><summary>Solution</summary>"
 CHAPTER = re.compile(r"(\d\d)([a-z]?)_")
 
 
@@ -181,12 +182,23 @@ def tidy_page(
     )
 
 
+def unfold_solutions(app: Sphinx, doctree: nodes.document) -> None:
+    """Drops the folds that close solutions in Jupyter: here their box is one."""
+    inside = False
+    for node in list(doctree.findall(nodes.raw)):
+        text = node.astext().strip()
+        if text == FOLD or (inside and text == "</details>"):
+            inside = text == FOLD
+            node.parent.remove(node)
+
+
 def setup(app: Sphinx) -> dict:
     """Connects the handlers above."""
     free_codecs()
     load_opengraph(app)
     app.connect("config-inited", set_addresses, priority=200)
     app.connect("builder-inited", vendor_mathjax)
+    app.connect("doctree-read", unfold_solutions)
     app.connect("env-get-updated", number_chapters, priority=900)
     app.connect("autodoc-process-docstring", plain_bars)
     app.connect("autodoc-process-signature", parsable)

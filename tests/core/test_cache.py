@@ -115,7 +115,7 @@ def test_a_context_is_read_once():
 
 
 def test_selected_rows_keep_their_context():
-    model = Transformer(TransformerConfig(8, 2, 2, cross_attention=True)).eval()
+    model = Transformer(TransformerConfig(d_model=8, n_heads=2, n_blocks=2, cross_attention=True)).eval()
     x, context = torch.randn(3, 4, 8), torch.randn(3, 5, 8)
     rows, cache = torch.tensor([2, 0, 2]), KVCache(2, context=True)
     with torch.no_grad():
@@ -127,7 +127,7 @@ def test_selected_rows_keep_their_context():
 
 
 def test_not_for_another_stack():
-    model = Transformer(TransformerConfig(8, 2, 3))
+    model = Transformer(TransformerConfig(d_model=8, n_heads=2, n_blocks=3))
     with torch.no_grad(), pytest.raises(ValueError, match="for 2 blocks, and the stack has 3"):
         model(torch.randn(1, 2, 8), cache=KVCache(2))
 
@@ -149,12 +149,12 @@ def test_what_a_layer_keeps():
 
 STACKS = {
     "plain": ({}, dict),
-    "fused, post-norm": ({"norm_placement": "post"}, lambda: {"attend": FusedAttend}),
-    "alibi": ({}, lambda: {"attend": lambda: Attend(score_bias=ALiBi(4))}),
-    "alibi, fused": ({}, lambda: {"attend": lambda: FusedAttend(score_bias=ALiBi(4))}),
+    "fused, post-norm": ({"norm_placement": "post"}, lambda: {"make_backend": FusedAttend}),
+    "alibi": ({}, lambda: {"make_backend": lambda: Attend(score_bias=ALiBi(4))}),
+    "alibi, fused": ({}, lambda: {"make_backend": lambda: FusedAttend(score_bias=ALiBi(4))}),
     "modern": (
         {"norm": "rms", "activation": "swiglu", "n_kv_heads": 2, "qk_norm": True, "bias": False},
-        lambda: {"rotary": Rotary(4), "attend": FusedAttend},
+        lambda: {"rotary": Rotary(4), "make_backend": FusedAttend},
     ),
 }
 
@@ -163,7 +163,7 @@ STACKS = {
 @torch.no_grad()
 def test_in_any_chunks_as_at_once(stack, agree):
     choices, parts = STACKS[stack]
-    model = Transformer(TransformerConfig(16, 4, 3, **choices), **parts())
+    model = Transformer(TransformerConfig(d_model=16, n_heads=4, n_blocks=3, **choices), **parts())
     for parameter in model.parameters():
         nn.init.normal_(parameter, std=0.4)
     rng, x = random.Random(stack), torch.randn(2, 25, 16)
@@ -180,7 +180,7 @@ def test_in_any_chunks_as_at_once(stack, agree):
 
 @torch.no_grad()
 def test_rows_go_on_after_select(agree):
-    model = Transformer(TransformerConfig(16, 4, 2))
+    model = Transformer(TransformerConfig(d_model=16, n_heads=4, n_blocks=2))
     x, y = torch.randn(3, 5, 16), torch.randn(4, 2, 16)
     rows = torch.tensor([2, 2, 0, 1])
     cache = KVCache(2)

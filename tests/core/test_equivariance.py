@@ -14,12 +14,12 @@ properties = settings(derandomize=True, deadline=None, max_examples=25)
 
 def layers():
     for backend in (Attend, FusedAttend):
-        yield f"layer, {backend.__name__}", lambda b=backend: MultiHeadAttention(8, 2, attend=b())
+        yield f"layer, {backend.__name__}", lambda b=backend: MultiHeadAttention(8, 2, backend=b())
         for placement in ("pre", "post"):
-            config = TransformerConfig(8, 2, 2, norm_placement=placement)
+            config = TransformerConfig(d_model=8, n_heads=2, n_blocks=2, norm_placement=placement)
             yield (
                 f"encoder, {placement}, {backend.__name__}",
-                lambda c=config, b=backend: Transformer(c, attend=b),
+                lambda c=config, b=backend: Transformer(c, make_backend=b),
             )
 
 

@@ -57,7 +57,7 @@ def test_a_learned_score_bias_has_the_same_gradient_in_both(mask):
 @backends
 @pytest.mark.parametrize("rotary", [None, Rotary(2)], ids=["plain", "rotary"])
 def test_multi_head_attention(backend, rotary):
-    layer = MultiHeadAttention(4, 2, n_kv_heads=1, rotary=rotary, attend=backend())
+    layer = MultiHeadAttention(4, 2, n_kv_heads=1, rotary=rotary, backend=backend())
     assert gradcheck(lambda x: layer(x, mask=causal_mask(3)), (leaf(1, 3, 4),))
 
 
@@ -65,8 +65,15 @@ def test_multi_head_attention(backend, rotary):
 @pytest.mark.parametrize("placement", ["pre", "post"])
 @pytest.mark.parametrize("activation", ["gelu", "swiglu"])
 def test_block(backend, placement, activation):
-    config = TransformerConfig(4, 2, 1, norm_placement=placement, activation=activation, cross_attention=True)
-    block = Block(config, attend=backend)
+    config = TransformerConfig(
+        d_model=4,
+        n_heads=2,
+        n_blocks=1,
+        norm_placement=placement,
+        activation=activation,
+        cross_attention=True,
+    )
+    block = Block(config, make_backend=backend)
     mask = torch.tensor([[True, False], [False, False], [True, True]])
     assert gradcheck(
         lambda x, context: block(x, context, causal_mask(3), mask), (leaf(1, 3, 4), leaf(1, 2, 4))
@@ -82,7 +89,7 @@ def test_positions():
 @pytest.mark.parametrize("kind", ["self", "cross", "empty row", "nothing at all"])
 def test_both_backends_have_the_same_gradients(kind, agree):
     ours = MultiHeadAttention(8, 2)
-    fused = MultiHeadAttention(8, 2, attend=FusedAttend())
+    fused = MultiHeadAttention(8, 2, backend=FusedAttend())
     fused.load_state_dict(ours.state_dict())
     x, context = torch.randn(2, 4, 8), torch.randn(2, 3, 8)
     mask = {"self": causal_mask(4), "cross": None, "empty row": MASK, "nothing at all": MASK & False}[kind]
@@ -121,7 +128,7 @@ def test_a_query_that_sees_nothing_in_the_plain_function():
 
 @backends
 def test_a_query_that_sees_nothing_gets_the_output_bias(backend):
-    layer = MultiHeadAttention(4, 2, attend=backend())
+    layer = MultiHeadAttention(4, 2, backend=backend())
     torch.nn.init.normal_(layer.W_o.bias)
     out = layer(torch.randn(1, 4, 4), torch.randn(1, 3, 4), MASK)
     assert torch.equal(out[0, 1], layer.W_o.bias)

@@ -75,7 +75,7 @@ def test_softmax_does_not_see_a_constant(seed, row, constant):
 def test_what_stands_in_padding_does_not_matter(backend, seed, length):
     """Neither to the output nor to any gradient, and padding itself gets none through attention."""
     torch.manual_seed(seed)
-    layer = MultiHeadAttention(8, 2, attend=backend())
+    layer = MultiHeadAttention(8, 2, backend=backend())
     tokens = (torch.arange(5) < length).long()[None]
     mask = padding_mask(tokens, 0)
     context = torch.randn(1, 5, 8)
@@ -95,11 +95,17 @@ def decoders():
     config = TransformerConfig(d_model=8, n_heads=2, n_blocks=2)
     yield "MultiHeadAttention", lambda: MultiHeadAttention(8, 2)
     yield "pre-norm", lambda: Transformer(config)
-    yield "fused", lambda: Transformer(config, attend=FusedAttend)
+    yield "fused", lambda: Transformer(config, make_backend=FusedAttend)
     yield "rotary", lambda: Transformer(config, rotary=Rotary(4))
     modern = {"norm": "rms", "activation": "swiglu", "n_kv_heads": 1, "bias": False}
-    yield "modern", lambda: Transformer(TransformerConfig(8, 2, 2, **modern), rotary=Rotary(4))
-    yield "post-norm", lambda: Transformer(TransformerConfig(8, 2, 2, norm_placement="post"))
+    yield (
+        "modern",
+        lambda: Transformer(TransformerConfig(d_model=8, n_heads=2, n_blocks=2, **modern), rotary=Rotary(4)),
+    )
+    yield (
+        "post-norm",
+        lambda: Transformer(TransformerConfig(d_model=8, n_heads=2, n_blocks=2, norm_placement="post")),
+    )
 
 
 @pytest.mark.parametrize("build", [pytest.param(build, id=name) for name, build in decoders()])
@@ -133,7 +139,7 @@ def test_without_the_mask_it_does_leak():
 
 @backends
 def test_a_causal_prefix_needs_no_rest(backend):
-    model = Transformer(TransformerConfig(d_model=8, n_heads=2, n_blocks=2), attend=backend)
+    model = Transformer(TransformerConfig(d_model=8, n_heads=2, n_blocks=2), make_backend=backend)
     x = torch.randn(2, 6, 8)
     whole = model(x, mask=causal_mask(6))
     torch.testing.assert_close(model(x[:, :4], mask=causal_mask(4)), whole[:, :4], rtol=0, atol=1e-10)

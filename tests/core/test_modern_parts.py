@@ -42,7 +42,9 @@ def root_mean_square_one(x, gain):
 @pytest.mark.parametrize("n_kv_heads", [None, 2])
 def test_qk_norm_head_by_head(backend, n_kv_heads, agree):
     """Normalised per head, before the turn, with one gain for all heads; values stay as they are."""
-    layer = MultiHeadAttention(16, 4, n_kv_heads=n_kv_heads, qk_norm=True, rotary=Rotary(4), attend=backend())
+    layer = MultiHeadAttention(
+        16, 4, n_kv_heads=n_kv_heads, qk_norm=True, rotary=Rotary(4), backend=backend()
+    )
     for parameter in layer.parameters():
         nn.init.normal_(parameter)
     x, mask = torch.randn(2, 6, 16), causal_mask(6)
@@ -61,7 +63,7 @@ def test_qk_norm_head_by_head(backend, n_kv_heads, agree):
 def test_qk_norm_bounds_the_scores(qk_norm):
     """By sqrt(Dh) with gains of one, however large the projections; without it they grow as the square."""
     layer, largest = MultiHeadAttention(16, 4, qk_norm=qk_norm), []
-    layer.attend.softmax.register_forward_hook(lambda _, args, __: largest.append(args[0].abs().max()))
+    layer.backend.softmax.register_forward_hook(lambda _, args, __: largest.append(args[0].abs().max()))
     x = torch.randn(2, 9, 16)
     for factor in (1, 100):
         with torch.no_grad():
@@ -75,9 +77,9 @@ def test_qk_norm_bounds_the_scores(qk_norm):
 
 
 def test_qk_norm_is_off_unless_asked_for_and_only_in_self_attention():
-    names = dict(Transformer(TransformerConfig(8, 2, 1)).named_parameters())
+    names = dict(Transformer(TransformerConfig(d_model=8, n_heads=2, n_blocks=1)).named_parameters())
     assert not [name for name in names if "norm_q" in name]
-    config = TransformerConfig(8, 2, 1, qk_norm=True, cross_attention=True)
+    config = TransformerConfig(d_model=8, n_heads=2, n_blocks=1, qk_norm=True, cross_attention=True)
     names = dict(Transformer(config).named_parameters())
     assert sorted(name for name in names if "norm_q" in name or "norm_k" in name) == [
         "blocks.0.self_attention.norm_k.weight",

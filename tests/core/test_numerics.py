@@ -43,8 +43,8 @@ def test_half_precision_follows_double(backend, dtype):
 @backends
 @pytest.mark.parametrize("dtype", HALVES)
 def test_a_whole_half_precision_model_trains_a_step(backend, dtype):
-    config = TransformerConfig(8, 2, 2)
-    model = Transformer(config, rotary=Rotary(4), attend=lambda: backend(score_bias=ALiBi(2))).to(dtype)
+    config = TransformerConfig(d_model=8, n_heads=2, n_blocks=2)
+    model = Transformer(config, rotary=Rotary(4), make_backend=lambda: backend(score_bias=ALiBi(2))).to(dtype)
     out = model(torch.randn(2, 5, 8, dtype=dtype), mask=causal_mask(5))
     assert out.dtype == dtype
     out.float().square().mean().backward()
@@ -55,7 +55,7 @@ def test_a_whole_half_precision_model_trains_a_step(backend, dtype):
 @pytest.mark.parametrize("bias", [None, ALiBi], ids=["plain", "ALiBi"])
 def test_autocast(backend, bias):
     attend = backend(score_bias=None if bias is None else bias(2))
-    layer = MultiHeadAttention(8, 2, rotary=Rotary(4), attend=attend).float()
+    layer = MultiHeadAttention(8, 2, rotary=Rotary(4), backend=attend).float()
     x = torch.randn(2, 5, 8, dtype=torch.float32)
     mask = causal_mask(5).clone()
     mask[3] = False
@@ -68,7 +68,7 @@ def test_autocast(backend, bias):
 
 @backends
 def test_empty_sequences(backend):
-    layer = MultiHeadAttention(8, 2, rotary=None, attend=backend())
+    layer = MultiHeadAttention(8, 2, rotary=None, backend=backend())
     torch.nn.init.normal_(layer.W_o.bias)
     x, nothing = torch.randn(2, 3, 8), torch.randn(2, 0, 8)
     assert layer(nothing).shape == (2, 0, 8)
@@ -82,7 +82,7 @@ def test_empty_sequences(backend):
 
 
 def test_an_empty_sequence_through_a_whole_stack():
-    model = Transformer(TransformerConfig(8, 2, 2, n_kv_heads=1), rotary=Rotary(4))
+    model = Transformer(TransformerConfig(d_model=8, n_heads=2, n_blocks=2, n_kv_heads=1), rotary=Rotary(4))
     assert model(torch.randn(2, 0, 8)).shape == (2, 0, 8)
 
 
@@ -100,7 +100,9 @@ def test_gpt3_is_built_on_the_meta_device_without_memory():
 def test_positions_on_the_meta_device():
     with torch.device("meta"):
         model = Transformer(
-            TransformerConfig(8, 2, 1), rotary=Rotary(4), attend=lambda: Attend(score_bias=ALiBi(2))
+            TransformerConfig(d_model=8, n_heads=2, n_blocks=1),
+            rotary=Rotary(4),
+            make_backend=lambda: Attend(score_bias=ALiBi(2)),
         )
         x = LearnedPositions(5, 8)(torch.empty(2, 5, 8))
         assert model(x, mask=causal_mask(5)).device.type == "meta"
@@ -118,21 +120,23 @@ def test_dropout_acts_in_training_only(backend):
 
 
 def test_dropout_reaches_every_part_of_a_block():
-    model = Transformer(TransformerConfig(8, 2, 2, dropout=0.25, cross_attention=True))
+    model = Transformer(
+        TransformerConfig(d_model=8, n_heads=2, n_blocks=2, dropout=0.25, cross_attention=True)
+    )
     assert sorted(
         {n.split(".", 2)[-1] for n, m in model.named_modules() if getattr(m, "p", None) == 0.25}
     ) == [
-        "cross_attention.attend.dropout",
+        "cross_attention.backend.dropout",
         "dropout",
         "mlp.dropout",
-        "self_attention.attend.dropout",
+        "self_attention.backend.dropout",
     ]
-    assert MultiHeadAttention(8, 2, dropout=0.5).attend.dropout.p == 0.5
+    assert MultiHeadAttention(8, 2, dropout=0.5).backend.dropout.p == 0.5
 
 
 def test_the_names_of_a_saved_model_are_stable():
     """A checkpoint made with one backend, position module or dropout loads with another."""
-    config = TransformerConfig(8, 2, 1, cross_attention=True)
+    config = TransformerConfig(d_model=8, n_heads=2, n_blocks=1, cross_attention=True)
     expected = {
         f"blocks.0.{part}.{name}.{kind}"
         for part, names in {
@@ -143,11 +147,12 @@ def test_the_names_of_a_saved_model_are_stable():
         for name in names
         for kind in ("weight", "bias")
     }
-    expected |= {f"blocks.0.norm_{i}.{kind}" for i in (1, 2, 3) for kind in ("weight", "bias")}
+    norms = ("self_attention_norm", "cross_attention_norm", "mlp_norm")
+    expected |= {f"blocks.0.{norm}.{kind}" for norm in norms for kind in ("weight", "bias")}
     expected |= {"final_norm.weight", "final_norm.bias"}
     plain = Transformer(config)
     assert set(plain.state_dict()) == expected
-    other = Transformer(config, rotary=Rotary(4), attend=lambda: FusedAttend(0.1, ALiBi(2)))
+    other = Transformer(config, rotary=Rotary(4), make_backend=lambda: FusedAttend(0.1, ALiBi(2)))
     other.load_state_dict(plain.state_dict())
 
 

@@ -66,7 +66,7 @@ def test_numbers_one_can_check_by_hand():
 @pytest.mark.parametrize("backend", [Attend, FusedAttend])
 @pytest.mark.parametrize("n_kv_heads", [1, 2, 4])
 def test_grouped_queries(backend, n_kv_heads, agree):
-    ours = MultiHeadAttention(D, H, n_kv_heads=n_kv_heads, attend=backend())
+    ours = MultiHeadAttention(D, H, n_kv_heads=n_kv_heads, backend=backend())
     x, mask = torch.randn(B, N, D), causal_mask(N)
     q, k, v = (ours.split_heads(w(x)) for w in (ours.W_q, ours.W_k, ours.W_v))
     assert k.shape == v.shape == (B, n_kv_heads, N, DH)
@@ -80,7 +80,7 @@ def test_grouped_queries(backend, n_kv_heads, agree):
 @pytest.mark.parametrize("masked", ["none", "random", "causal", "padding", "causal and padding"])
 def test_multihead_attention(backend, bias, cross, masked, copied, agree):
     ours, theirs = copied(
-        MultiHeadAttention(D, H, bias=bias, attend=backend()),
+        MultiHeadAttention(D, H, bias=bias, backend=backend()),
         nn.MultiheadAttention(D, H, bias=bias, batch_first=True),
     )
     x = torch.randn(B, N, D)
@@ -109,6 +109,6 @@ def test_multihead_attention(backend, bias, cross, masked, copied, agree):
     agree(ours(x, context if cross else None, mask), expected)
     if backend is Attend:
         weights = []
-        ours.attend.softmax.register_forward_hook(lambda *args: weights.append(args[-1]))
+        ours.backend.softmax.register_forward_hook(lambda *args: weights.append(args[-1]))
         ours(x, context if cross else None, mask)
         agree(weights[0], expected_weights)

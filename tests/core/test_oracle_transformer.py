@@ -59,7 +59,7 @@ def all_kinds(test):
 @pytest.mark.parametrize("masked", [False, True], ids=["free", "causal and padding"])
 def test_encoder_layer(placement, activation, bias, backend, masked, copied, agree):
     config, kwargs = both_configs(placement, activation, bias)
-    ours, theirs = copied(Block(config, attend=backend), nn.TransformerEncoderLayer(**kwargs))
+    ours, theirs = copied(Block(config, make_backend=backend), nn.TransformerEncoderLayer(**kwargs))
     x = torch.randn(B, N, D)
     if not masked:
         agree(ours(x), theirs(x))
@@ -72,7 +72,7 @@ def test_encoder_layer(placement, activation, bias, backend, masked, copied, agr
 @all_kinds
 def test_decoder_layer(placement, activation, bias, backend, copied, agree):
     config, kwargs = both_configs(placement, activation, bias, cross_attention=True)
-    ours, theirs = copied(Block(config, attend=backend), nn.TransformerDecoderLayer(**kwargs))
+    ours, theirs = copied(Block(config, make_backend=backend), nn.TransformerDecoderLayer(**kwargs))
     x, context = torch.randn(B, N, D), torch.randn(B, S, D)
     tokens = torch.tensor([[1, 1, 1, 1, 1, 1, 1], [1, 1, 0, 0, 0, 0, 0]])
     agree(
@@ -112,7 +112,7 @@ def test_decoder_stack(placement, activation, copied, agree):
 
 @pytest.mark.parametrize("bias", [True, False])
 def test_layer_norm_is_per_token(bias, agree):
-    norm = make_norm(TransformerConfig(D, H, M, norm_eps=EPS, bias=bias))
+    norm = make_norm(TransformerConfig(d_model=D, n_heads=H, n_blocks=M, norm_eps=EPS, bias=bias))
     nn.init.normal_(norm.weight)
     x = torch.randn(B, N, D)
     centred = x - x.mean(-1, keepdim=True)
@@ -123,7 +123,7 @@ def test_layer_norm_is_per_token(bias, agree):
 
 
 def test_rms_norm(agree):
-    norm = make_norm(TransformerConfig(D, H, M, norm="rms", norm_eps=EPS))
+    norm = make_norm(TransformerConfig(d_model=D, n_heads=H, n_blocks=M, norm="rms", norm_eps=EPS))
     nn.init.normal_(norm.weight)
     x = torch.randn(B, N, D)
     agree(norm(x), x / (x.square().mean(-1, keepdim=True) + EPS).sqrt() * norm.weight)
@@ -147,13 +147,15 @@ def test_the_mlp_is_four_times_as_wide_unless_told():
 @pytest.mark.parametrize("cross", [False, True])
 def test_published_equations_of_both_orders(cross, agree):
     for placement in ("pre", "post"):
-        config = TransformerConfig(D, H, 1, norm_placement=placement, cross_attention=cross)
+        config = TransformerConfig(
+            d_model=D, n_heads=H, n_blocks=1, norm_placement=placement, cross_attention=cross
+        )
         block = Block(config).eval()
         x, context = torch.randn(B, N, D), torch.randn(B, S, D)
-        steps = [(block.norm_1, block.self_attention)]
+        steps = [(block.self_attention_norm, block.self_attention)]
         if cross:
-            steps.append((block.norm_2, lambda y, f=block.cross_attention, c=context: f(y, c)))
-        steps.append((block.norm_3, block.mlp))
+            steps.append((block.cross_attention_norm, lambda y, f=block.cross_attention, c=context: f(y, c)))
+        steps.append((block.mlp_norm, block.mlp))
         y = x
         for norm, f in steps:
             y = y + f(norm(y)) if placement == "pre" else norm(y + f(y))

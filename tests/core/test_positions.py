@@ -211,7 +211,7 @@ def test_alibi_in_a_layer(backend, dtype):
 @pytest.mark.parametrize("backend", [Attend, FusedAttend])
 def test_a_whole_stack_with_alibi(backend):
     config = TransformerConfig(d_model=12, n_heads=4, n_blocks=2)
-    model = Transformer(config, attend=lambda: backend(score_bias=ALiBi(4)))
+    model = Transformer(config, make_backend=lambda: backend(score_bias=ALiBi(4)))
     x = torch.randn(2, 5, 12)
     assert not torch.allclose(model(x), model(x.flip(1)).flip(1)[:, [1, 0, 2, 3, 4]])
     assert model(x, mask=causal_mask(5)).shape == x.shape
@@ -271,10 +271,10 @@ def test_relative_bias_in_a_layer_learns(backend, agree):
     """Shared by all blocks; nothing at first, and every bucket in use gets a gradient."""
     config = TransformerConfig(d_model=12, n_heads=2, n_blocks=2)
     bias = RelativeBias(2, n_buckets=8, max_distance=16)
-    model = Transformer(config, attend=lambda: backend(score_bias=bias))
+    model = Transformer(config, make_backend=lambda: backend(score_bias=bias))
     assert sum(p is bias.table for p in model.parameters()) == 1
     x, mask = torch.randn(2, 5, 12), causal_mask(5)
-    plain = Transformer(config, attend=backend)
+    plain = Transformer(config, make_backend=backend)
     plain.load_state_dict(model.state_dict(), strict=False)
     agree(model(x, mask=mask), plain(x, mask=mask))
     model(x, mask=mask).square().sum().backward()

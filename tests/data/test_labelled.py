@@ -5,9 +5,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tformer_lib.core.tokens import IGNORED
 from tformer_lib.data.labelled import LabelledBatches, encode_sentences, label_first_pieces
-from tformer_lib.data.tokenizers import WordPieceTokenizer
-from tformer_lib.models.bert import IGNORED
+from tformer_lib.tokenizers import WordPieceTokenizer
 
 TOKENS = [
     "[PAD]",

@@ -11,10 +11,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tformer_lib.core.tokens import IGNORED
 from tformer_lib.data.masking import PretrainingBatches, mask_tokens
-from tformer_lib.data.tokenizers import WordPieceTokenizer
-from tformer_lib.data.tokenizers.wordpiece import SPECIALS
-from tformer_lib.models.bert import BERT, IGNORED, PretrainingBERT, bert_config, pretraining_loss
+from tformer_lib.models.bert import BERT, PretrainingBERT, bert_config, pretraining_loss
+from tformer_lib.tokenizers import WordPieceTokenizer
+from tformer_lib.tokenizers.wordpiece import SPECIALS
 
 N_WORDS = 100
 TOKENIZER = WordPieceTokenizer([*(f"w{i}" for i in range(50)), *SPECIALS, *(f"w{i}" for i in range(50, 100))])
@@ -229,7 +230,7 @@ def test_the_same_batches_on_every_pass_and_others_for_another_seed():
 def test_the_batches_neither_depend_on_the_hash_seed_nor_draw_from_the_global_generator():
     code = (
         "import random; from tformer_lib.data.masking import PretrainingBatches as P;"
-        "from tformer_lib.data.tokenizers import WordPieceTokenizer as W;"
+        "from tformer_lib.tokenizers import WordPieceTokenizer as W;"
         "d = [['a cat sat.', 'the dog ran.', 'it was late.'], ['we read.', 'they wrote.']];"
         "t = W.train(' '.join(s for x in d for s in x), 60);"
         "before = random.getstate();"
@@ -282,7 +283,9 @@ def test_the_share_of_the_tokens_chosen():
 
 def test_a_batch_is_what_the_loss_takes():
     torch.manual_seed(0)
-    model = PretrainingBERT(BERT(bert_config(8, 2, 1, dropout=0.0), KNOWN.vocab_size, max_len=24))
+    model = PretrainingBERT(
+        BERT(bert_config(d_model=8, n_heads=2, n_blocks=1, dropout=0.0), KNOWN.vocab_size, max_len=24)
+    )
     loss = pretraining_loss(model, next(iter(batches())))
     assert 0 < loss.item() < 20
 

@@ -7,11 +7,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tformer_lib.book.datasets.text import wikipedia_sentences
 from tformer_lib.data.sentence_pairs import fitted, next_sentence_pairs, pack
 from tformer_lib.data.sentence_spans import NEGATIVES
-from tformer_lib.data.text import wikipedia_sentences
-from tformer_lib.data.tokenizers import WordPieceTokenizer
-from tformer_lib.data.tokenizers.wordpiece import SPECIALS
+from tformer_lib.tokenizers import WordPieceTokenizer
+from tformer_lib.tokenizers.wordpiece import SPECIALS
 
 TINY = WordPieceTokenizer([*SPECIALS, *"abcdefgh"])
 PAD, CLS, SEP = (TINY.special_tokens[name] for name in ("[PAD]", "[CLS]", "[SEP]"))

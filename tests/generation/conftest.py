@@ -25,7 +25,7 @@ KINDS = {  # name: (choices of the configuration, parts of the model)
     "learned": ({}, lambda: {"positions": LearnedPositions(40, D)}),
     "learned, fused, dropout": (
         {"dropout": 0.3},
-        lambda: {"positions": LearnedPositions(40, D), "attend": FusedAttend},
+        lambda: {"positions": LearnedPositions(40, D), "make_backend": FusedAttend},
     ),
     "sinusoidal, post-norm": (
         {"norm_placement": "post", "activation": "relu"},
@@ -33,16 +33,16 @@ KINDS = {  # name: (choices of the configuration, parts of the model)
     ),
     "rotary, untied": ({"activation": "gelu_tanh"}, lambda: {"rotary": Rotary(D // H), "tied": False}),
     "rotary, rescaled": ({}, lambda: {"rotary": Rotary(D // H, 500.0, rescale=lambda w: w / 4)}),
-    "alibi": ({}, lambda: {"attend": with_bias(Attend, ALiBi(H))}),
-    "alibi, fused": ({"qk_norm": True}, lambda: {"attend": with_bias(FusedAttend, ALiBi(H))}),
+    "alibi": ({}, lambda: {"make_backend": with_bias(Attend, ALiBi(H))}),
+    "alibi, fused": ({"qk_norm": True}, lambda: {"make_backend": with_bias(FusedAttend, ALiBi(H))}),
     "relative": (
         {},
-        lambda: {"attend": with_bias(Attend, RelativeBias(H, n_buckets=8, max_distance=12))},
+        lambda: {"make_backend": with_bias(Attend, RelativeBias(H, n_buckets=8, max_distance=12))},
     ),
     "none": ({"activation": "squared_relu"}, dict),
     "modern": (
         {"norm": "rms", "activation": "swiglu", "bias": False, "n_kv_heads": 2, "qk_norm": True},
-        lambda: {"rotary": Rotary(D // H), "attend": FusedAttend},
+        lambda: {"rotary": Rotary(D // H), "make_backend": FusedAttend},
     ),
     "multi-query": ({"n_kv_heads": 1}, lambda: {"positions": LearnedPositions(40, D)}),
 }

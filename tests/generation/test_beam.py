@@ -14,7 +14,7 @@ from tformer_lib.generation import beam_search, greedy_search
 from tformer_lib.models.recurrent import AdditiveAttention, EncoderDecoder, FinalState
 from tformer_lib.models.translator import Translator
 
-TINY = TransformerConfig(8, 2, 1)
+TINY = TransformerConfig(d_model=8, n_heads=2, n_blocks=1)
 
 
 def translator(seed=0, vocab=7, spread=1.0):
@@ -93,7 +93,7 @@ def test_greedy_agrees_with_the_recurrent_model_s_own(attention):
 def test_one_beam_is_greedy(kind, seed, length_penalty):
     model, source = MODELS[kind](seed), sources(3, 5, seed=seed)
     greedy = greedy_search(model, source, 8)
-    options = {"beams": 1, "length_penalty": length_penalty, "with_greedy": False}
+    options = {"num_beams": 1, "length_penalty": length_penalty, "with_greedy": False}
     for (found,), expected in zip(beam_search(model, source, 8, **options), greedy, strict=True):
         assert found.tokens == expected.tokens
         assert found.log_p == pytest.approx(expected.log_p, abs=1e-4)
@@ -106,7 +106,7 @@ def test_one_beam_is_greedy(kind, seed, length_penalty):
 )
 def test_never_worse_than_greedy(kind, seed, beams, length_penalty):
     model, source = MODELS[kind](seed), sources(3, 5, seed=seed)
-    found = beam_search(model, source, 7, beams=beams, length_penalty=length_penalty)
+    found = beam_search(model, source, 7, num_beams=beams, length_penalty=length_penalty)
     for (best,), safe in zip(
         found, greedy_search(model, source, 7, length_penalty=length_penalty), strict=True
     ):
@@ -118,7 +118,7 @@ def test_a_beam_alone_may_be_worse_than_greedy():
     for seed in range(40):
         model, source = translator(seed, 15, spread=2.0), sources(300, 6, vocab=15, seed=seed)
         safe = greedy_search(model, source, 10)
-        options = {"beams": 2, "length_penalty": 0.0}
+        options = {"num_beams": 2, "length_penalty": 0.0}
         alone = beam_search(model, source, 10, with_greedy=False, **options)
         worse = [row for row, (found,) in enumerate(alone) if found.score < safe[row].score - 1e-3]
         if worse:
@@ -133,7 +133,7 @@ def test_a_beam_alone_may_be_worse_than_greedy():
 def test_a_beam_wide_enough_finds_what_there_is_to_find(seed, length_penalty):
     vocab, max_len = 4, 4
     model, source = translator(seed, vocab), sources(2, 5, vocab=vocab, seed=seed)
-    options = {"beams": 3**max_len, "length_penalty": length_penalty, "n_best": 5}
+    options = {"num_beams": 3**max_len, "length_penalty": length_penalty, "n_best": 5}
     for row, found in zip(source, beam_search(model, source, max_len, **options), strict=True):
         scored = [
             (log_p(model, row, target) / len(target) ** length_penalty, target)
@@ -148,7 +148,7 @@ def test_a_beam_wide_enough_finds_what_there_is_to_find(seed, length_penalty):
 def test_scores_are_what_they_say(kind):
     model, source = MODELS[kind](3), sources(3, 6)
     for row, found in zip(
-        source, beam_search(model, source, 8, beams=5, n_best=5, length_penalty=0.8), strict=True
+        source, beam_search(model, source, 8, num_beams=5, n_best=5, length_penalty=0.8), strict=True
     ):
         assert len({hypothesis.tokens for hypothesis in found}) == len(found) == 5
         assert [h.score for h in found] == sorted((h.score for h in found), reverse=True)
@@ -160,14 +160,14 @@ def test_scores_are_what_they_say(kind):
 @pytest.mark.parametrize("kind", MODELS)
 def test_a_batch_finds_what_each_finds_alone(kind):
     model, source = MODELS[kind](5), sources(4, 6)
-    together = beam_search(model, source, 8, beams=3, n_best=2)
+    together = beam_search(model, source, 8, num_beams=3, n_best=2)
     for row, found in zip(source, together, strict=True):
-        (alone,) = beam_search(model, row[row != PAD][None], 8, beams=3, n_best=2)
+        (alone,) = beam_search(model, row[row != PAD][None], 8, num_beams=3, n_best=2)
         assert [h.tokens for h in found] == [h.tokens for h in alone]
         assert [h.score for h in found] == pytest.approx([h.score for h in alone], abs=1e-4)
 
 
-@pytest.mark.parametrize("beams", [1, 2, 4])
+@pytest.mark.parametrize("num_beams", [1, 2, 4])
 @pytest.mark.parametrize("length_penalty", [0.0, 0.6, 1.0, 2.0])
 def test_finds_what_transformers_finds(beams, length_penalty):
     found = 0
@@ -185,7 +185,7 @@ def test_finds_what_transformers_finds(beams, length_penalty):
             bad_words_ids=None,
             renormalize_logits=False,
         )
-        options = {"beams": beams, "length_penalty": length_penalty, "with_greedy": False}
+        options = {"num_beams": beams, "length_penalty": length_penalty, "with_greedy": False}
         for row, ((best,), expected) in enumerate(
             zip(beam_search(ours, source, 8, **options), wanted.tolist(), strict=True)
         ):
@@ -199,7 +199,7 @@ def test_finds_what_transformers_finds(beams, length_penalty):
 def test_greater_length_penalties_give_longer_targets():
     model, source = translator(11), sources(6, 6)
     lengths = [
-        sum(len(best.tokens) for (best,) in beam_search(model, source, 10, beams=8, length_penalty=a))
+        sum(len(best.tokens) for (best,) in beam_search(model, source, 10, num_beams=8, length_penalty=a))
         for a in (-2.0, 0.0, 1.0, 4.0)
     ]
     assert lengths == sorted(lengths)
@@ -217,9 +217,9 @@ def test_the_mode_is_put_back():
     ("options", "message"),
     [
         ({"max_len": 0}, "max_len must be at least 1, got 0"),
-        ({"max_len": 4, "beams": 0}, "beams must be at least 1, got 0"),
+        ({"max_len": 4, "num_beams": 0}, "num_beams must be at least 1, got 0"),
         ({"max_len": 4, "n_best": 0}, "n_best must be at least 1"),
-        ({"max_len": 4, "beams": 2, "n_best": 3}, "n_best=3 and beams=2"),
+        ({"max_len": 4, "num_beams": 2, "n_best": 3}, "n_best=3 and num_beams=2"),
     ],
 )
 def test_numbers_make_sense(options, message):

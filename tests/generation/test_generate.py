@@ -200,7 +200,7 @@ def test_every_module_is_back_in_its_mode(make):
     modes = [module.training for module in model.modules()]
     assert generate(model, [1, 2], 10, temperature=0) == expected  # no dropout meanwhile
     assert [module.training for module in model.modules()] == modes
-    model = Tripwire(TransformerConfig(8, 2, 1, dropout=0.1), VOCAB).train()
+    model = Tripwire(TransformerConfig(d_model=8, n_heads=2, n_blocks=1, dropout=0.1), VOCAB).train()
     with pytest.raises(RuntimeError, match="the third call"):
         generate(model, [1], 5)
     assert all(module.training for module in model.modules())
@@ -220,7 +220,9 @@ def test_no_gradient_is_recorded_and_training_goes_on(make):
 
 
 def learned(length):
-    return GPT(TransformerConfig(8, 2, 1), VOCAB, positions=LearnedPositions(length, 8))
+    return GPT(
+        TransformerConfig(d_model=8, n_heads=2, n_blocks=1), VOCAB, positions=LearnedPositions(length, 8)
+    )
 
 
 @pytest.mark.parametrize(

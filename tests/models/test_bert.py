@@ -10,10 +10,10 @@ from torch.testing import assert_close
 
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.masks import padding_mask
+from tformer_lib.core.tokens import IGNORED
 from tformer_lib.core.transformer import MLP
 from tformer_lib.models.bert import (
     BERT,
-    IGNORED,
     MaskedLanguageHead,
     NextSentenceHead,
     PretrainingBERT,
@@ -27,7 +27,12 @@ VOCAB, D, PAD = 13, 12, 0
 
 def build(*, dropout=0.0, seed=0, **parts):
     torch.manual_seed(seed)
-    model = BERT(bert_config(D, 3, 2, d_hidden=20, dropout=dropout), VOCAB, max_len=16, **parts)
+    model = BERT(
+        bert_config(d_model=D, n_heads=3, n_blocks=2, d_hidden=20, dropout=dropout),
+        VOCAB,
+        max_len=16,
+        **parts,
+    )
     with torch.no_grad():  # so that what is one or zero at first matters, and segments as much as tokens
         for p in model.parameters():
             p.add_(0.3 * torch.randn(p.shape))
@@ -109,8 +114,8 @@ def test_it_is_embeddings_their_norm_and_the_encoder_of_pytorch():
                     (attention.W_o, to.self_attn.out_proj),
                     (block.mlp.W_in, to.linear1),
                     (block.mlp.W_out, to.linear2),
-                    (block.norm_1, to.norm1),
-                    (block.norm_3, to.norm2),
+                    (block.self_attention_norm, to.norm1),
+                    (block.mlp_norm, to.norm2),
                 ):
                     getattr(its, kind).copy_(getattr(ours, kind))
     h = model.embed.weight[x] + model.positions.table[:9] + model.segments.weight[segments]
@@ -136,14 +141,15 @@ def test_the_pooler():
 )
 def test_base_and_large_have_the_published_sizes(size, parameters):
     with torch.device("meta"):
-        model = BERT(bert_config(*size), 30_522)
+        width, heads, blocks = size
+        model = BERT(bert_config(d_model=width, n_heads=heads, n_blocks=blocks), 30_522)
     assert sum(p.numel() for p in model.parameters()) == parameters
     assert model.max_len == 512
 
 
 def test_a_backend_of_ones_own():
     x = some_tokens()
-    assert_close(build(attend=FusedAttend)(x), build()(x), atol=1e-5, rtol=0)
+    assert_close(build(make_backend=FusedAttend)(x), build()(x), atol=1e-5, rtol=0)
 
 
 # dropout
@@ -191,7 +197,7 @@ def test_what_dropout_does_in_training_and_not_in_evaluation():
 
 
 def test_nothing_is_dropped_inside_the_mlp_by_default_of_a_bert():
-    config = bert_config(D, 3, 1)
+    config = bert_config(d_model=D, n_heads=3, n_blocks=1)
     assert (config.dropout, config.mlp_dropout, config.norm_placement) == (0.1, 0.0, "post")
     mlp = next(m for m in BERT(config, VOCAB).modules() if isinstance(m, MLP)).train()
     h = torch.randn(2, 3, D)
@@ -279,7 +285,9 @@ def test_the_loss_by_hand(next_sentence):
 
 def test_a_new_model_knows_nothing_yet():
     torch.manual_seed(0)
-    model = PretrainingBERT(BERT(bert_config(32, 4, 2, dropout=0.0), 100, max_len=32))
+    model = PretrainingBERT(
+        BERT(bert_config(d_model=32, n_heads=4, n_blocks=2, dropout=0.0), 100, max_len=32)
+    )
     tokens = torch.randint(100, (64, 16))
     batch = (tokens, torch.zeros_like(tokens), None, tokens, torch.arange(64) % 2)
     assert pretraining_loss(model, batch).item() == pytest.approx(math.log(100) + math.log(2), abs=0.4)
@@ -287,7 +295,10 @@ def test_a_new_model_knows_nothing_yet():
 
 def test_a_few_steps_learn_a_batch():
     torch.manual_seed(0)
-    model, batch = PretrainingBERT(BERT(bert_config(24, 2, 1, dropout=0.0), VOCAB, max_len=16)), a_batch()
+    model, batch = (
+        PretrainingBERT(BERT(bert_config(d_model=24, n_heads=2, n_blocks=1, dropout=0.0), VOCAB, max_len=16)),
+        a_batch(),
+    )
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
     for _ in range(60):
         optimizer.zero_grad()
@@ -304,7 +315,7 @@ def test_what_does_not_fit_is_named():
     with pytest.raises(ValueError, match=r"max_len=16 rows.* positions 0 to 16"):
         model(some_tokens(17))
     with pytest.raises(ValueError, match="n_heads must divide d_model"):
-        bert_config(10, 3, 1)
+        bert_config(d_model=10, n_heads=3, n_blocks=1)
 
 
 @pytest.mark.parametrize(
@@ -316,7 +327,7 @@ def test_what_does_not_fit_is_named():
         (lambda: build().pooled(torch.zeros(2, D)), "hidden"),
         (lambda: NextSentenceHead(D)(torch.zeros(2, 3, D)), "pooled"),
         (
-            lambda: MaskedLanguageHead(bert_config(D, 3, 1), VOCAB)(
+            lambda: MaskedLanguageHead(bert_config(d_model=D, n_heads=3, n_blocks=1), VOCAB)(
                 torch.zeros(2, D), torch.zeros(VOCAB, D + 1)
             ),
             "table",

@@ -8,7 +8,8 @@ from torch import nn
 from torch.testing import assert_close
 
 from tformer_lib.core.masks import padding_mask
-from tformer_lib.models.bert import BERT, IGNORED, bert_config
+from tformer_lib.core.tokens import IGNORED
+from tformer_lib.models.bert import BERT, bert_config
 from tformer_lib.models.classifiers import SequenceClassifier, TokenClassifier, classifier_loss
 
 VOCAB, D, CLASSES, PAD = 11, 8, 5, 0
@@ -16,7 +17,10 @@ VOCAB, D, CLASSES, PAD = 11, 8, 5, 0
 
 def build(kind, *, dropout=0.0, **parts):
     torch.manual_seed(0)
-    model = kind(BERT(bert_config(D, 2, 2, dropout=dropout), VOCAB, max_len=12, **parts), CLASSES)
+    model = kind(
+        BERT(bert_config(d_model=D, n_heads=2, n_blocks=2, dropout=dropout), VOCAB, max_len=12, **parts),
+        CLASSES,
+    )
     nn.init.normal_(model.W.bias)
     return model.eval()
 

@@ -27,7 +27,7 @@ WAYS = {
     "none": dict,
     "learned": lambda: {"positions": LearnedPositions(32, CONFIG.d_model)},
     "rotary": lambda: {"rotary": Rotary(CONFIG.d_model // CONFIG.n_heads)},
-    "alibi": lambda: {"attend": lambda: Attend(score_bias=ALiBi(CONFIG.n_heads))},
+    "alibi": lambda: {"make_backend": lambda: Attend(score_bias=ALiBi(CONFIG.n_heads))},
 }
 
 

@@ -11,7 +11,7 @@ from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.models.gpt import GPT
 from tformer_lib.models.initialisation import gpt2_initialisation, quiet_initialisation
 
-CONFIG = TransformerConfig(64, 4, 8)
+CONFIG = TransformerConfig(d_model=64, n_heads=4, n_blocks=8)
 VOCAB = 100
 
 
@@ -51,7 +51,7 @@ def test_gpt2_from_a_trained_state_and_without_positions():
 
 
 def test_without_biases():
-    model = GPT(TransformerConfig(16, 2, 1, bias=False), VOCAB)
+    model = GPT(TransformerConfig(d_model=16, n_heads=2, n_blocks=1, bias=False), VOCAB)
     for initialise in (gpt2_initialisation, quiet_initialisation):
         initialise(model)
         assert not any(name.endswith("bias") for name, _ in model.named_parameters())

@@ -4,16 +4,16 @@ import pytest
 import torch
 from torch import nn
 
+from tformer_lib.book.datasets.toy import reversal
 from tformer_lib.data import BOS, EOS, PAD
-from tformer_lib.data.toy import reversal
 from tformer_lib.models.recurrent import (
     AdditiveAttention,
-    Encoder,
     EncoderDecoder,
     FinalState,
+    GRUEncoder,
+    encoder_decoder_loss,
     exact_match,
     final_state,
-    translation_loss,
 )
 from tformer_lib.training import fit
 
@@ -133,7 +133,7 @@ def test_final_state_reads_both_ends_and_nothing_between():
 
 def test_final_state_is_what_the_gru_calls_its_last_hidden_state():
     torch.manual_seed(0)
-    encoder = Encoder(VOCAB, 4, H).double()
+    encoder = GRUEncoder(VOCAB, 4, H).double()
     source = torch.randint(3, VOCAB, (3, 6))
     states, mask = encoder(source)
     _, hidden = encoder.gru(encoder.embed(source))
@@ -143,7 +143,7 @@ def test_final_state_is_what_the_gru_calls_its_last_hidden_state():
 
 def test_the_encoder_is_pytorchs_gru_on_each_sequence_alone(batch):
     torch.manual_seed(0)
-    encoder = Encoder(VOCAB, 4, H).double()
+    encoder = GRUEncoder(VOCAB, 4, H).double()
     reference = nn.GRU(4, H, batch_first=True, bidirectional=True).double()
     reference.load_state_dict(encoder.gru.state_dict())
     states, mask = encoder(batch[0])
@@ -235,11 +235,11 @@ def test_the_loss_is_the_mean_over_real_tokens(model, batch):
         for t in range(target.shape[1] - 1)
         if target[b, t + 1] != PAD
     ]
-    torch.testing.assert_close(translation_loss(model, batch), sum(surprises) / len(surprises), **TIGHT)
+    torch.testing.assert_close(encoder_decoder_loss(model, batch), sum(surprises) / len(surprises), **TIGHT)
 
 
 def test_the_loss_reaches_every_parameter(model, batch):
-    translation_loss(model, batch).backward()
+    encoder_decoder_loss(model, batch).backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.isfinite().all(), name
@@ -266,7 +266,7 @@ class Loss(nn.Module):
         self.model = model
 
     def forward(self, pair):
-        return translation_loss(self.model, pair)
+        return encoder_decoder_loss(self.model, pair)
 
 
 def test_a_small_batch_is_learned_by_heart():
@@ -274,7 +274,7 @@ def test_a_small_batch_is_learned_by_heart():
     model = EncoderDecoder(VOCAB, VOCAB, 16, 24, context=AdditiveAttention(24, 48, 24))
     source, target = reversal(8, (1, 5), VOCAB - 3, torch.Generator().manual_seed(2))
     assert exact_match(model, source, target).float().mean() < 0.5
-    history = fit(model, translation_loss, [(source, target)], steps=150, lr=1e-2, warmup=10)
+    history = fit(model, encoder_decoder_loss, [(source, target)], steps=150, lr=1e-2, warmup=10)
     assert history.loss[-1] < 0.05 < history.loss[0]
     assert exact_match(model, source, target).all()
 

@@ -16,8 +16,10 @@ from tformer_lib.models.translator import Translator, translator_loss
 from tformer_lib.training import count_parameters, fit
 
 VOCAB, D, PAD, BOS, EOS = 11, 12, 0, 1, 2
-POST = TransformerConfig(D, 3, 2, d_hidden=20, norm_placement="post", activation="relu")
-PRE = TransformerConfig(D, 3, 2, d_hidden=20)
+POST = TransformerConfig(
+    d_model=D, n_heads=3, n_blocks=2, d_hidden=20, norm_placement="post", activation="relu"
+)
+PRE = TransformerConfig(d_model=D, n_heads=3, n_blocks=2, d_hidden=20)
 
 
 def build(config=PRE, vocab=VOCAB, seed=0, **parts):
@@ -33,7 +35,7 @@ def tokens(*shape, seed=1, vocab=VOCAB):
 @pytest.mark.parametrize("config", [PRE, POST], ids=["pre", "post"])
 @pytest.mark.parametrize("separate", [False, True])
 def test_equals_pytorch(config, separate):
-    ours = build(config, target_vocab=9 if separate else None, decoder_blocks=3).double()
+    ours = build(config, target_vocab_size=9 if separate else None, decoder_blocks=3).double()
     theirs = nn.Transformer(
         D, 3, 2, 3, 20, 0.0, config.activation, batch_first=True, norm_first=config.norm_placement == "pre"
     )
@@ -92,9 +94,9 @@ def marian_like(layers, heads, seed):
 def from_marian(theirs):
     c = theirs.config
     config = TransformerConfig(
-        c.d_model,
-        c.encoder_attention_heads,
-        c.encoder_layers,
+        d_model=c.d_model,
+        n_heads=c.encoder_attention_heads,
+        n_blocks=c.encoder_layers,
         d_hidden=c.encoder_ffn_dim,
         norm_placement="post",
         activation="relu",
@@ -107,12 +109,15 @@ def from_marian(theirs):
         ours.bias.copy_(theirs.final_logits_bias[0])
         for stack, its in ((ours.encoder, theirs.model.encoder), (ours.decoder, theirs.model.decoder)):
             for block, layer in zip(stack.blocks, its.layers, strict=True):
-                pairs = [(block.self_attention, layer.self_attn), (block.norm_1, layer.self_attn_layer_norm)]
+                pairs = [
+                    (block.self_attention, layer.self_attn),
+                    (block.self_attention_norm, layer.self_attn_layer_norm),
+                ]
                 if its is theirs.model.decoder:
                     pairs += [(block.cross_attention, layer.encoder_attn)]
-                    pairs += [(block.norm_2, layer.encoder_attn_layer_norm)]
+                    pairs += [(block.cross_attention_norm, layer.encoder_attn_layer_norm)]
                 pairs += [(block.mlp.W_in, layer.fc1), (block.mlp.W_out, layer.fc2)]
-                pairs += [(block.norm_3, layer.final_layer_norm)]
+                pairs += [(block.mlp_norm, layer.final_layer_norm)]
                 for mine, part in pairs:
                     if hasattr(mine, "W_q"):
                         for name in "qkv":
@@ -138,7 +143,7 @@ def test_equals_marian(layers, heads, seed):
 
 @pytest.mark.parametrize("attend", [None, FusedAttend])
 def test_with_the_cache_it_says_what_it_says_without(attend):
-    model = build(attend=attend)
+    model = build(make_backend=attend)
     source, target = tokens(3, 6), tokens(3, 5, seed=2)
     source[0, 4:] = PAD
     with torch.no_grad():
@@ -196,7 +201,7 @@ def test_every_source_token_matters_to_every_target_token():
 
 
 def test_one_matrix_or_three():
-    shared, separate = build(), build(target_vocab=7)
+    shared, separate = build(), build(target_vocab_size=7)
     assert shared.embed_target is shared.embed
     assert separate.embed_target.weight.shape == (7, D)
     assert separate(tokens(1, 3), tokens(1, 2, vocab=7)).shape == (1, 2, 7)
@@ -225,7 +230,7 @@ def test_the_loss(share):
 
 def test_it_learns_to_turn_a_sequence_around():
     torch.manual_seed(0)
-    model = Translator(TransformerConfig(32, 4, 1), VOCAB)
+    model = Translator(TransformerConfig(d_model=32, n_heads=4, n_blocks=1), VOCAB)
 
     def batch(seed):
         x = tokens(32, 4, seed=seed)
@@ -243,7 +248,7 @@ def test_it_learns_to_turn_a_sequence_around():
     [
         ({"eos_id": 11}, "eos_id=11 is not in the target's vocabulary of 11"),
         ({"pad_id": -1}, "pad_id=-1"),
-        ({"target_vocab": 2}, "eos_id=2 is not in the target's vocabulary of 2"),
+        ({"target_vocab_size": 2}, "eos_id=2 is not in the target's vocabulary of 2"),
     ],
 )
 def test_special_tokens_are_in_the_vocabulary(arguments, message):
@@ -253,7 +258,7 @@ def test_special_tokens_are_in_the_vocabulary(arguments, message):
 
 def test_the_config_is_the_encoder_s():
     with pytest.raises(ValueError, match="without cross_attention"):
-        Translator(TransformerConfig(D, 3, 1, cross_attention=True), VOCAB)
+        Translator(TransformerConfig(d_model=D, n_heads=3, n_blocks=1, cross_attention=True), VOCAB)
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.0])

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tformer_lib import record_attention
+from tformer_lib.book.published import PUBLISHED
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.patches import to_patches
 from tformer_lib.core.transformer import Transformer, TransformerConfig
 from tformer_lib.models.vit import ViT, image_loss, resize_positions
-from tformer_lib.published import PUBLISHED
 from tformer_lib.training import count_parameters
 
 CONFIG = TransformerConfig(d_model=16, n_heads=2, n_blocks=2)
@@ -66,7 +66,7 @@ def test_the_encoder_is_the_one_of_all_chapters_and_can_be_looked_into():
 
 
 def test_any_backend_of_attention_gives_the_same():
-    torch.testing.assert_close(build(attend=FusedAttend)(images()), build()(images()))
+    torch.testing.assert_close(build(make_backend=FusedAttend)(images()), build()(images()))
 
 
 def test_without_classes_forward_is_what_a_head_would_read():

@@ -1,8 +1,8 @@
 """The kernel in which the notebooks are tested: an environment that has only what a reader's has.
 
-It holds the wheel built from this tree, the packages that the wheel declares, and ipykernel's; nothing else
-of the test environment, and not the checkout. Everything but the wheel is linked, so that it takes seconds
-and no network. One environment serves all processes of a test run.
+It holds the wheel built from this tree, the packages that the wheel declares with its extra `book`, and
+ipykernel's; nothing else of the test environment, and not the checkout. Everything but the wheel is linked,
+so that it takes seconds and no network. One environment serves all processes of a test run.
 """
 
 import json
@@ -46,7 +46,7 @@ def prepare(folder: Path, tree: Path) -> Path:
                 archive.extractall(site)
                 metadata = next(n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
                 needs = HeaderParser().parsestr(archive.read(metadata).decode()).get_all("Requires-Dist", [])
-            link(closure([*needs, "ipykernel"]), site)
+            link(closure([*needs, "ipykernel"], extra="book"), site)
             _write_kernelspec(jupyter / "kernels" / KERNEL, python, folder / "ipython")
             done.touch()
     return jupyter
@@ -66,11 +66,11 @@ def build_wheel(tree: Path, folder: Path) -> Path:
     return next(folder.glob("*.whl"))
 
 
-def closure(requirements: Iterable[str]) -> set[str]:
-    """The names of the installed distributions that the requirements need, and what those need."""
+def closure(requirements: Iterable[str], extra: str = "") -> set[str]:
+    """The installed distributions that the requirements need, with an extra, and what those need: names."""
     installed = {canonicalize_name(d.metadata["Name"]): d for d in distributions()}
     found: set[str] = set()
-    waiting = [(Requirement(text), "") for text in requirements]
+    waiting = [(Requirement(text), extra) for text in requirements]
     while waiting:
         requirement, extra = waiting.pop()
         name = canonicalize_name(requirement.name)
@@ -82,7 +82,7 @@ def closure(requirements: Iterable[str]) -> set[str]:
             continue
         found.add(name)
         for text in installed[name].requires or []:
-            waiting += [(Requirement(text), extra) for extra in ("", *requirement.extras)]
+            waiting += [(Requirement(text), name) for name in ("", *requirement.extras)]
     return found
 
 

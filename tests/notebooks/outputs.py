@@ -12,12 +12,11 @@
 import copy
 import html
 import json
-import re
 from collections.abc import Iterable
 
 from nbformat import NotebookNode
+from notebook_claims import CLAIM
 
-CLAIM = "application/vnd.tformer.claim+json"
 COMPARED = {"text/plain", "text/html", "text/markdown", "text/latex", "application/json", CLAIM}
 
 
@@ -33,10 +32,11 @@ def comparable(outputs: Iterable[NotebookNode]) -> list[NotebookNode]:
 def without_value(data: dict) -> dict:
     """The MIME bundle of a claim with its value taken out of every form."""
     claim = {k: v for k, v in data[CLAIM].items() if k != "value"}
-    name = str(claim.get("name"))
+    number, sentence = f"{float(data[CLAIM].get('value', 'nan')):.4g}", str(claim.get("text"))
+    before = {"text/plain": f"{sentence}: ", "text/html": f"{html.escape(sentence)} <strong>"}
     texts = {
-        mime: re.sub(rf"(claim {re.escape(html.escape(name))}: )\S+", r"\1VALUE", text, count=1)
-        for mime, text in data.items()
-        if mime in ("text/plain", "text/html")
+        mime: data[mime].replace(start + number, start + "VALUE")
+        for mime, start in before.items()
+        if mime in data
     }
     return {**data, **texts, CLAIM: json.dumps(claim, sort_keys=True, indent=1)}

@@ -10,9 +10,18 @@ from tests.notebooks.page import Book, Page, describe, lines, mime_types, tags
 Rule = Callable[[Page, Book], Iterator[str]]
 
 KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
-TAGS = {"hide-input", "nbval-ignore-output", "trained-figure", "timing", "solution"}
+TAGS = {
+    "hide-input",
+    "nbval-ignore-output",
+    "trained-figure",
+    "timing",
+    "solution",
+    "answer",
+    "remove-cell",
+}
+METADATA = {"tags", "mystnb", "tformer", "jupyter", "cellView"}
 LIMIT = 1_500_000  # bytes
-MEDIAN_LINES, MOST_LINES, SETUP_LINES = 8, 25, 10
+MEDIAN_LINES, MOST_LINES, SETUP_LINES = 8, 25, 12
 ALT_TEXT = 20  # characters: less does not say what a figure shows
 EMOJI = re.compile("[\U0001f000-\U0001faff\u2600-\u26ff\u2705\u274c\u2728\u2753-\u2757\u2b50\u2b55\ufe0f]")
 HOME = re.compile(r"(?<![\w:/.\-])/(?:home|root|Users|tmp|work|mnt|usr|var|opt|content)/|\b[A-Z]:\\\\?\w")
@@ -51,7 +60,7 @@ def metadata(page: Page, book: Book) -> Iterator[str]:
     if (notebook.nbformat, notebook.nbformat_minor) != (4, 5):
         yield f"the format is {notebook.nbformat}.{notebook.nbformat_minor}, not 4.5"
     for cell in page.cells:
-        for key in sorted(set(cell.metadata) - {"tags", "mystnb", "tformer"}):
+        for key in sorted(set(cell.metadata) - METADATA):
             yield f"{describe(cell)} has {key!r} in its metadata"
         for tag in sorted(set(tags(cell)) - TAGS):
             yield f"{describe(cell)} has the unknown tag {tag!r}"
@@ -86,8 +95,11 @@ def setup_cell(page: Page, book: Book) -> Iterator[str]:
         yield "the first code cell is not tagged hide-input"
     if lines(cell) > SETUP_LINES:
         yield f"the first code cell has {lines(cell)} lines; {SETUP_LINES} are allowed"
-    if not re.search(r"%pip install .*git\+" + re.escape(book.address) + r'(?=["\'\s@]|$)', cell.source):
-        yield f"the first code cell does not install from git+{book.address}"
+    if not re.search(
+        r"%pip install .*tformer-lib\[book\] @ git\+" + re.escape(book.address) + r'(?=["\'\s@]|$)',
+        cell.source,
+    ):
+        yield f"the first code cell does not install tformer-lib[book] from git+{book.address}"
 
 
 def code_length(page: Page, book: Book) -> Iterator[str]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from nbformat import NotebookNode
 
-from tests.notebooks.page import Book, Page, mime_types
+from tests.notebooks.page import Book, Page, describe, mime_types, tags
 from tests.notebooks.rules import Rule
 
 QUOTE = ["**The question.**", "**You need**", "**You will build**", "**Runs in**"]
@@ -15,6 +15,9 @@ NUMBERED = re.compile(r"\$\$\s*\(eq-[\w-]+\)|:label:\s*eq-[\w-]+")
 EXERCISE = re.compile(r"\{exercise(?:-start)?\}[^\n]*\n(?:\s*:(?!label)[^\n]*\n)*\s*:label:\s*(\S+)")
 SOLUTION = re.compile(r"\{solution(?:-start)?\}\s*(\S+)")
 LEAST_EXERCISES = 6
+HEAD = re.compile(r"^\*(?:Easy|Medium|Hard) · (?:code|paper|experiment) · about \d+ minutes\*$", re.MULTILINE)
+CHECKED = re.compile(r"\bcheck\(\s*[\"']([\w.]+)[\"']")
+FOLD = "<details><summary>Solution</summary>"
 
 
 def opening(page: Page, book: Book) -> Iterator[str]:
@@ -56,6 +59,31 @@ def exercises(page: Page, book: Book) -> Iterator[str]:
     for label in solved:
         if label not in labels:
             yield f"the solution of {label!r} has no exercise"
+    heads = HEAD.findall(page.prose)
+    if len(heads) != len(labels):
+        yield f"of {len(labels)} exercises {len(heads)} begin with difficulty, kind and minutes"
+
+
+def answers_and_solutions(page: Page, book: Book) -> Iterator[str]:
+    """A cell to answer in for each checked exercise; solutions closed in Jupyter and Colab as on the site."""
+    asked = {name for cell in page.code if "answer" in tags(cell) for name in CHECKED.findall(cell.source)}
+    inside = False
+    for cell in page.cells:
+        if cell.cell_type == "markdown":
+            gate = re.search(r"\{solution-(start|end)\}", cell.source)
+            inside = gate[1] == "start" if gate else inside
+            closed = cell.source.startswith(FOLD) and cell.source.rstrip().endswith("</details>")
+            if inside and not gate and not closed:
+                yield f"{describe(cell)} is a solution in words that Jupyter shows open: fold it by {FOLD}"
+        elif "solution" in tags(cell):
+            hidden = cell.metadata.get("jupyter", {}).get("source_hidden")
+            form = cell.metadata.get("cellView") == "form" and cell.source.startswith("# @title Solution")
+            if not (hidden and form):
+                yield f"{describe(cell)} is a solution that Jupyter or Colab shows open"
+            for name in sorted(set(CHECKED.findall(cell.source)) - asked):
+                yield f"the exercise {name!r} has no cell to answer in"
+        elif "answer" in tags(cell) and "remove-cell" not in tags(cell):
+            yield f"{describe(cell)} is for an answer, and the site shows it: tag it remove-cell"
 
 
 def example_comes_first(page: Page, book: Book) -> Iterator[str]:
@@ -99,4 +127,4 @@ PARTS = [
     ("the section Further reading", _prose(r"^## Further reading\s*$")),
 ]
 
-RULES: list[Rule] = [opening, parts_in_order, example_comes_first, exercises]
+RULES: list[Rule] = [opening, parts_in_order, example_comes_first, exercises, answers_and_solutions]

@@ -53,6 +53,12 @@ def test_closure_follows_declared_needs_only():
     assert not {"torch", "pytest", "ipykernel"} & found
 
 
+def test_closure_takes_an_extra_of_what_it_is_given():
+    text = "matplotlib; extra == 'book'"
+    assert "matplotlib" in closure([text], extra="book")
+    assert closure([text]) == set()
+
+
 def test_closure_names_what_is_missing():
     with pytest.raises(ModuleNotFoundError, match="no-such-distribution"):
         closure(["no-such-distribution>=2"])

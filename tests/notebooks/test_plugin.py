@@ -17,8 +17,8 @@ from tests.notebooks.conftest import Cell, commit, run_plugin
 SETUP = """
 import random
 import numpy as np
-from tformer_lib import claim
-from tformer_lib.plots.style import new_figure
+from tformer_lib.book import claim
+from tformer_lib.book.plots.style import new_figure
 
 def curve(a=1.0, label="", height=3.2, empty=()):
     figure, axes = new_figure(2, 1, height=height)
@@ -39,7 +39,7 @@ def panels(order=(0, 1), noise=0.0):
         axis.set_ylim(0, (3.2, 1.1)[i])
     return figure
 """
-SHOW_CLAIM = 'claim("a.b", {}, low=0.0, high=1.0, unit="{}", text="{}")'
+SHOW_CLAIM = 'claim("a.b", {}, (0.0, 1.0), unit="{}", sentence="{}")'
 TRAINED = ("nbval-ignore-output", "trained-figure")
 PROGRESS = "import sys; print('{}', file=sys.stderr); print(1)"
 
@@ -65,8 +65,8 @@ FAIL = {
     "changed text of a claim": Cell(SHOW_CLAIM.format(0.5, "", "half"), SHOW_CLAIM.format(0.5, "", "a half")),
     "changed unit of a claim": Cell(SHOW_CLAIM.format(0.5, "s", "half"), SHOW_CLAIM.format(0.5, "m", "half")),
     "changed band of a claim": Cell(
-        'claim("a", 0.5, low=0, high=1, unit="", text="t")',
-        'claim("a", 0.5, low=0, high=0.9, unit="", text="t")',
+        'claim("a", 0.5, (0, 1), "t")',
+        'claim("a", 0.5, (0, 0.9), "t")',
     ),
     "claim out of its band": Cell(SHOW_CLAIM.format(0.5, "", "half"), SHOW_CLAIM.format(1.5, "", "half")),
     "dropped claim": Cell(SHOW_CLAIM.format(0.5, "", "half"), "pass"),

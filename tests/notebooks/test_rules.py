@@ -22,21 +22,22 @@ OPENING = """(ch-made)=
 SETUP = """try:
     import tformer_lib
 except ImportError:
-    %pip install -q "tformer-lib @ git+https://example.org/book"
+    %pip install -q "tformer-lib[book] @ git+https://example.org/book"
 """
 BOX = ":::{admonition} From columns to rows\n:class: columns-to-rows\nTranspose.\n:::"
 FIGURE = {
     "image": {"alt": "A line that rises from left to right."},
     "figure": {"caption": "A line.", "name": "fig-line"},
 }
+SOLVED = {"tags": ["solution"], "jupyter": {"source_hidden": True}, "cellView": "form"}
 RECORD = {"name": "made.one", "value": 1.0, "low": 0.0, "high": 2.0, "unit": "", "text": "It is one."}
 
 
 def exercise(i: int) -> str:
     return (
-        f"```{{exercise}} Number {i}\n:label: ex-made-{i}\nDo it.\n```\n\n"
-        f"```{{solution-start}} ex-made-{i}\n:label: sol-made-{i}\n:class: dropdown\n```\n\n"
-        "It is done.\n\n```{solution-end}\n```"
+        f":::{{exercise}} Number {i}\n:label: ex-made-{i}\n\n"
+        "*Easy · code · about 5 minutes*\n\nDo it.\n:::\n\n"
+        f":::{{solution-start}} ex-made-{i}\n:label: sol-made-{i}\n:class: dropdown\n:::"
     )
 
 
@@ -65,11 +66,15 @@ def chapter() -> NotebookNode:
             metadata={"mystnb": FIGURE, "tags": ["nbval-ignore-output", "trained-figure"]},
         ),
         v4.new_code_cell(
-            'claim("made.one", 1, low=0, high=2, unit="", text="It is one.")',
+            'claim("made.one", 1, (0, 2), "It is one.")',
             outputs=[show({"text/plain": "claim made.one: 1", CLAIM: RECORD})],
         ),
         v4.new_markdown_cell("## What you learned\n\nNothing."),
         v4.new_markdown_cell("\n\n".join(["## Exercises", *map(exercise, range(6))])),
+        v4.new_markdown_cell(f"{template.FOLD}\n\nIt is done.\n\n</details>"),
+        v4.new_code_cell('# @title Solution\ncheck("a.b", f)', metadata=SOLVED),
+        v4.new_markdown_cell(":::{solution-end}\n:::"),
+        v4.new_code_cell('check("a.b", f)  # a stub', metadata={"tags": ["answer", "remove-cell"]}),
         v4.new_markdown_cell("## Further reading\n\n[A page](https://example.org/page.html)."),
     ]
     metadata = {"kernelspec": rules.KERNELSPEC, "language_info": {"name": "python"}}
@@ -103,7 +108,8 @@ def change(text: str, **values):
 
 
 def tag(text: str, *names: str):
-    return lambda notebook: cell_with(notebook, text).metadata.update(tags=list(names))
+    """The cell's metadata become these tags and nothing else."""
+    return lambda notebook: cell_with(notebook, text).update(metadata=NotebookNode(tags=list(names)))
 
 
 def drop(text: str):
@@ -157,9 +163,10 @@ BROKEN = [
     ("figures", "name", figure_without("figure", "name")),
     ("figures", "2 figures", add_output("plot()", show({"image/png": "aGFsbG8="}))),
     ("setup_cell", "hide-input", tag("%pip")),
-    ("setup_cell", "lines", replace("%pip", "x = 1\n" * 7 + "%pip")),
+    ("setup_cell", "lines", replace("%pip", "x = 1\n" * 9 + "%pip")),
     ("setup_cell", "git+https://example.org/book", replace("example.org/book", "example.org/fork")),
     ("setup_cell", "git+https://example.org/book", replace("example.org/book", "example.org/books")),
+    ("setup_cell", "tformer-lib[book]", replace("tformer-lib[book]", "tformer-lib")),
     ("code_length", "median", every_code_cell_long),
     ("code_length", "defines no class", replace("y = x = 1", "x = 1\n" * 26 + "y = x")),
     ("code_length", "empty", replace("show_source(attention)", "")),
@@ -202,6 +209,12 @@ BROKEN = [
     ("parts_in_order", "Further reading", lambda n: n.cells.insert(0, n.cells.pop())),
     ("example_comes_first", "no numbers", change("print(1", outputs=[])),
     ("exercises", "5 labelled exercises", replace(":label: ex-made-3", "")),
+    ("exercises", "of 6 exercises 0 begin with", replace("Easy · code · about 5 minutes", "easy")),
+    ("answers_and_solutions", "a solution in words", replace(template.FOLD, "Solution:")),
+    ("answers_and_solutions", "Jupyter or Colab shows open", tag("# @title Solution", "solution")),
+    ("answers_and_solutions", "Colab shows open", replace("# @title Solution", "# solved:")),
+    ("answers_and_solutions", "'a.b' has no cell to answer in", drop("# a stub")),
+    ("answers_and_solutions", "tag it remove-cell", tag("# a stub", "answer")),
     ("exercises", "'ex-made-3' has no solution", replace("{solution-start} ex-made-3", "{note} ex-made-3")),
 ]
 

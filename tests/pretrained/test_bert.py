@@ -145,7 +145,7 @@ def test_shards(tmp_path):
 def test_a_backend_of_ones_own_and_another_precision(tmp_path):
     theirs = reference("BertForMaskedLM", 2)
     theirs.save_pretrained(tmp_path)
-    compare(tmp_path, theirs, attend=FusedAttend)
+    compare(tmp_path, theirs, make_backend=FusedAttend)
     half = load(tmp_path, dtype=torch.bfloat16)
     assert {p.dtype for p in half.parameters()} == {torch.bfloat16}
 

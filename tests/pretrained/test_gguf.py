@@ -6,10 +6,10 @@ import torch
 from torch.testing import assert_close
 
 from tests.pretrained.reference import reference, tokens
-from tformer_lib.data.tokenizers import BPETokenizer
-from tformer_lib.data.tokenizers.pretokenise import visible
 from tformer_lib.pretrained import gguf_tokenizer, load_gguf, load_smollm2, smollm2
 from tformer_lib.pretrained.rope import Llama3Scaling
+from tformer_lib.tokenizers import BPETokenizer
+from tformer_lib.tokenizers.pretokenise import visible
 
 gguf = pytest.importorskip("gguf", reason="GGUF files are read by the package gguf")
 
@@ -235,7 +235,7 @@ def test_without_gguf_the_error_says_how_to_get_it(monkeypatch, tmp_path):
         return real(name, *rest, **options)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(ImportError, match="pip install gguf"):
+    with pytest.raises(ImportError, match="pip install 'tformer-lib"):
         load_gguf(tmp_path / "model.gguf")
 
 

@@ -155,7 +155,7 @@ def test_half_precision_is_converted(tmp_path, stored):
 
 def test_double_precision_and_a_backend_of_ones_own(tmp_path):
     theirs, _, _ = save(tmp_path, "gpt2")
-    compare(tmp_path, theirs, attend=FusedAttend)
+    compare(tmp_path, theirs, make_backend=FusedAttend)
     assert load(tmp_path, dtype=torch.float64)(tokens()).dtype == torch.float64
 
 

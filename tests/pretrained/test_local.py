@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from tformer_lib.core.transformer import TransformerConfig
-from tformer_lib.data.tokenizers import WordPieceTokenizer
 from tformer_lib.models.bert import BERT, PretrainingBERT, bert_config
 from tformer_lib.pretrained.local import load_bert, save_bert
+from tformer_lib.tokenizers import WordPieceTokenizer
 
 TOKENIZER = WordPieceTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "##c"])
 TOKENS = torch.tensor([[2, 5, 4, 7, 3, 6, 3]])
@@ -17,7 +17,7 @@ SEGMENTS = torch.tensor([[0, 0, 0, 0, 0, 1, 1]])
 
 def model(next_sentence=True, config=None):
     torch.manual_seed(0)
-    config = config or bert_config(8, 2, 2, dropout=0.1)
+    config = config or bert_config(d_model=8, n_heads=2, n_blocks=2, dropout=0.1)
     bert = BERT(config, TOKENIZER.vocab_size, max_len=9, pooler=next_sentence)
     m = PretrainingBERT(bert, next_sentence=next_sentence)
     for p in m.parameters():
@@ -72,7 +72,7 @@ def test_what_does_not_fit_is_refused(tmp_path):
     other = WordPieceTokenizer(TOKENIZER.tokens[:-1])
     with pytest.raises(ValueError, match="8 tokens, and the tokenizer 7"):
         save_bert(tmp_path, model(), other)
-    swiglu = TransformerConfig(8, 2, 1, norm_placement="post", activation="swiglu")
+    swiglu = TransformerConfig(d_model=8, n_heads=2, n_blocks=1, norm_placement="post", activation="swiglu")
     with pytest.raises((ValueError, KeyError), match="swiglu"):
         save_bert(tmp_path, model(config=swiglu), TOKENIZER)
     assert not list(tmp_path.iterdir())

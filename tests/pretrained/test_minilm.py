@@ -11,11 +11,11 @@ from tokenizers import Tokenizer
 from torch.testing import assert_close
 
 from tests.pretrained.reference import transformers
-from tformer_lib.data.text import shakespeare, wikipedia
-from tformer_lib.data.tokenizers import WordPieceTokenizer
+from tformer_lib.book.datasets.text import shakespeare, wikipedia
 from tformer_lib.models.bert import BERT, bert_config
 from tformer_lib.pretrained import load_minilm, minilm, sentence_embeddings
 from tformer_lib.pretrained.minilm import LONGEST, minilm_path
+from tformer_lib.tokenizers import WordPieceTokenizer
 
 try:
     PATH, WHY = minilm_path(), ""
@@ -151,7 +151,7 @@ def test_what_means_the_same_is_near(ours):
 def small():
     torch.manual_seed(0)
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *"abcdefgh"]
-    model = BERT(bert_config(16, 2, 2), len(words), max_len=12, pooler=False).eval()
+    model = BERT(bert_config(d_model=16, n_heads=2, n_blocks=2), len(words), max_len=12, pooler=False).eval()
     return model, WordPieceTokenizer.from_vocab(words)
 
 

@@ -102,7 +102,7 @@ def test_a_backend_and_a_precision_can_be_chosen(tmp_path):
     theirs = reference("ViTForImageClassification", 2)
     theirs.save_pretrained(tmp_path)
     x = images(theirs.config)
-    assert_close(load(tmp_path, attend=FusedAttend)(x), load(tmp_path)(x))
+    assert_close(load(tmp_path, make_backend=FusedAttend)(x), load(tmp_path)(x))
     assert load(tmp_path, dtype=torch.bfloat16).head.weight.dtype == torch.bfloat16
 
 

@@ -7,6 +7,7 @@ import runpy
 import shutil
 import subprocess
 import sys
+import tomllib
 from importlib.metadata import distribution
 from pathlib import Path
 
@@ -122,7 +123,7 @@ def test_make_alone_lists_the_commands(clone):
     answer = run_make(clone)
     assert answer.returncode == 0
     listed = re.findall(r"^  make (\w+) ", answer.stdout, re.MULTILINE)
-    commands = "help env book test check portable execute serve lint clean"
+    commands = "help env book test check portable execute serve format lint lock address clean"
     assert listed == commands.split()
 
 
@@ -131,9 +132,9 @@ def test_bootstrap_parses_on_old_pythons():
 
 
 def lines_of(name: str) -> list[str]:
-    """The lines of a file of requirements that say something."""
-    lines = (ROOT / name).read_text("utf8").splitlines()
-    return [line for line in lines if line and not line.startswith("#")]
+    """The lines of a file of requirements that say something, without their comments."""
+    lines = [line.split("#")[0].strip() for line in (ROOT / name).read_text("utf8").splitlines()]
+    return [line for line in lines if line]
 
 
 def pins(lines: list[str]) -> dict[str, Requirement]:
@@ -159,14 +160,32 @@ def assert_complete(names, pinned: dict[str, Requirement]) -> None:
 
 
 def test_requirements_are_pinned_and_complete():
-    first, *lines, last = lines_of("requirements.txt")
-    assert (first, last) == ("-r requirements-site.txt", "-e .")
-    site, others = pins(lines_of("requirements-site.txt")), pins(lines)
-    assert site.keys().isdisjoint(others), "a pin stands in one file"
+    *lines, last = lines_of("requirements.txt")
+    assert last == "-e ."
+    site, everything = pins(lines_of("requirements-site.txt")), pins(lines)
+    assert all(str(everything[name].specifier) == str(pin.specifier) for name, pin in site.items())
     assert_complete(site, site)
-    assert_complete({canonicalize_name("tformer-lib"), *others}, site | others)
-    assert str(others["torch"].specifier) == "==2.13.0"
+    assert_complete({canonicalize_name("tformer-lib"), *everything}, everything)
+    assert str(everything["torch"].specifier) == "==2.13.0"
     assert site.keys().isdisjoint({"torch", "numpy", "scipy", "matplotlib"})
+
+
+def test_the_package_alone_needs_little():
+    """What `pip install tformer-lib` brings is what its core imports; the book's packages are an extra."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))["project"]
+    needed = {canonicalize_name(Requirement(text).name) for text in project["dependencies"]}
+    assert needed == {"jaxtyping", "numpy", "regex", "safetensors", "torch", "tqdm"}
+    extra = {canonicalize_name(Requirement(text).name) for text in project["optional-dependencies"]["book"]}
+    assert {"matplotlib", "ipython", "scikit-learn", "trac"} <= extra
+    assert needed.isdisjoint(extra)
+
+
+def test_every_pin_says_who_needs_it():
+    for name in ("requirements.txt", "requirements-site.txt"):
+        first, *lines = (ROOT / name).read_text("utf8").splitlines()
+        assert first.startswith("# Made by `make lock`")
+        assert all("# via " in line for line in lines if line != "-e .")
+        assert sum("tformer-lib (pyproject.toml" in line for line in lines) > 10
 
 
 @pytest.mark.parametrize(

@@ -4,19 +4,16 @@ import json
 import re
 
 from bs4 import BeautifulSoup
+from notebook_claims import claims_in
 
 from tests.site.pages import ROOT, chapter_pages
-
-CLAIM = "application/vnd.tformer.claim+json"
 
 
 def claims():
     for path in chapter_pages():
         notebook = json.loads((ROOT / path).with_suffix(".ipynb").read_text("utf8"))
-        for cell in notebook["cells"]:
-            for output in cell.get("outputs", ()):
-                if CLAIM in output.get("data", {}):
-                    yield path, output["data"][CLAIM]
+        for claim in claims_in(notebook["cells"]):
+            yield path, claim
 
 
 def plain(text):

@@ -72,7 +72,7 @@ def shown(how: str) -> dict:
 def not_the_site_s() -> set[str]:
     """What can be imported here and not where requirements-site.txt alone is installed."""
     lines = (ROOT / "requirements-site.txt").read_text("utf8").splitlines()
-    site = {canonicalize_name(Requirement(line).name) for line in lines if line and line[0] != "#"}
+    site = {canonicalize_name(Requirement(line.split("#")[0]).name) for line in lines if line[0] != "#"}
     return {
         name
         for name, owners in packages_distributions().items()

@@ -82,24 +82,16 @@ def bias_for(q: Tensor, k: Tensor, score_bias: nn.Module | None) -> Tensor | Non
     return bias
 
 
-class Attend(nn.Module):
-    """dropout(softmax(q k^T / sqrt(Dh) + bias)) v, step by step: the backend one can look into.
+class Backend(nn.Module):
+    """Outputs from queries, keys, values and a mask: the exchangeable part of `MultiHeadAttention`.
 
-    Args:
-        dropout: the probability with which a weight is zeroed during training.
-        score_bias: a module called as `score_bias(N, S)` that returns (H, N, S) numbers to be added
-            to the scores, such as `tformer_lib.core.positions.ALiBi`.
+    A subclass says in `attend` how; the call checks shapes and mask first. It is called as `attention` is,
+    `backend(q, k, v, mask)`; inside a layer the shapes are (B, H, N, Dh), (B, H, S, Dh) and (B, H, S, Dh).
 
-    Called as `attend(q, k, v, mask)`, as `attention` is; inside a `MultiHeadAttention` the shapes are
-    (B, H, N, Dh), (B, H, S, Dh) and (B, H, S, Dh). The softmax is a submodule of its own, which is
-    where `record_attention` listens.
+    Raises:
+        ValueError: in forward, if shapes do not match, or the mask does not broadcast to (..., N, S).
+        TypeError: in forward, if the mask is not boolean, or the tensors are not of one dtype.
     """
-
-    def __init__(self, dropout: float = 0.0, score_bias: nn.Module | None = None):
-        super().__init__()
-        self.score_bias = score_bias
-        self.softmax = MaskedSoftmax()
-        self.dropout = nn.Dropout(real("dropout", dropout, "[0, 1]"))
 
     def forward(
         self,
@@ -109,6 +101,33 @@ class Attend(nn.Module):
         mask: Tensor | None = None,
     ) -> Float[Tensor, "*batch N Dv"]:
         check_qkv(q, k, v)
+        check_mask(mask, (*q.shape[:-1], k.shape[-2]))
+        return self.attend(q, k, v, mask)
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        """The output (..., N, Dv), of inputs that fit each other."""
+        raise NotImplementedError(f"{type(self).__name__} is a backend without a method `attend`")
+
+
+class Attend(Backend):
+    """dropout(softmax(q k^T / sqrt(Dh) + bias)) v, step by step: the backend one can look into.
+
+    Args:
+        dropout: the probability with which a weight is zeroed during training.
+        score_bias: a module called as `score_bias(N, S)` that returns (H, N, S) numbers to be added
+            to the scores, such as `tformer_lib.core.positions.ALiBi`.
+
+    The softmax is a submodule of its own, which is where `record_attention` listens.
+    """
+
+    def __init__(self, dropout: float = 0.0, score_bias: nn.Module | None = None):
+        super().__init__()
+        self.score_bias = score_bias
+        self.softmax = MaskedSoftmax()
+        self.dropout = nn.Dropout(real("dropout", dropout, "[0, 1]"))
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        """softmax(q k^T / sqrt(Dh) + bias) v, a line for each step."""
         scores = q @ k.mT / math.sqrt(q.shape[-1])
         bias = bias_for(q, k, self.score_bias)
         if bias is not None:
@@ -116,7 +135,7 @@ class Attend(nn.Module):
         return self.dropout(self.softmax(scores, mask)) @ v
 
 
-class FusedAttend(nn.Module):
+class FusedAttend(Backend):
     """The same function as `Attend`, by `torch.nn.functional.scaled_dot_product_attention`.
 
     It need not keep the (N, S) weights in memory, and is faster on long sequences for it; the weights
@@ -128,20 +147,13 @@ class FusedAttend(nn.Module):
         self.score_bias = score_bias
         self.dropout = nn.Dropout(real("dropout", dropout, "[0, 1]"))
 
-    def forward(
-        self,
-        q: Float[Tensor, "*batch N Dh"],
-        k: Float[Tensor, "*batch S _Dh"],
-        v: Float[Tensor, "*batch _S Dv"],
-        mask: Tensor | None = None,
-    ) -> Float[Tensor, "*batch N Dv"]:
-        check_qkv(q, k, v)
-        check_mask(mask, (*q.shape[:-1], k.shape[-2]))
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        """The same, by PyTorch's function; an empty row of the mask gives zeros."""
         bias = bias_for(q, k, self.score_bias)
         if mask is None:
             return self.kernel(q, k, v, bias)
-        # A query that may see no key is let see all of them, and its output zeroed afterwards:
-        # kernels differ in what they return for an empty row.
+        # Kernels differ in what they return for an empty row: it sees every key instead, and its output
+        # is set to zero afterwards.
         mask = torch.atleast_2d(mask)
         empty = ~mask.any(dim=-1, keepdim=True)
         allowed = mask | empty
@@ -171,11 +183,12 @@ class MultiHeadAttention(nn.Module):
         qk_norm: whether each query and each key is divided by its root mean square, with a learned gain,
             before positions turn it (Dehghani et al. 2023, section 2, with RMSNorm in place of LayerNorm):
             scores then stay within bounds, however large the projections grow.
-        attend: the backend, an `Attend` if None. It brings its own dropout.
+        backend: what makes outputs of queries, keys and values; an `Attend` if None. It brings its
+            own dropout.
 
     Raises:
         ValueError: if H does not divide D, `n_kv_heads` does not divide H, `dropout` is no probability or is
-            given beside `attend`; in forward, if a width is not D or the mask does not broadcast.
+            given beside `backend`; in forward, if a width is not D or the mask does not broadcast.
         TypeError: if a size is no whole number; in forward, if the mask is not boolean, or `x` has another
             dtype than the weights.
     """
@@ -190,7 +203,7 @@ class MultiHeadAttention(nn.Module):
         dropout: float = 0.0,
         rotary: nn.Module | None = None,
         qk_norm: bool = False,
-        attend: nn.Module | None = None,
+        backend: Backend | None = None,
     ):
         super().__init__()
         d_model, n_heads = whole("d_model", d_model), whole("n_heads", n_heads)
@@ -202,9 +215,9 @@ class MultiHeadAttention(nn.Module):
             raise ValueError(
                 f"n_kv_heads must divide n_heads, got n_heads={n_heads} and n_kv_heads={n_kv_heads}"
             )
-        if attend is not None and dropout:
+        if backend is not None and dropout:
             raise ValueError(
-                f"attend brings its own dropout: give dropout={dropout} to {type(attend).__name__}"
+                f"a backend brings its own dropout: give dropout={dropout} to {type(backend).__name__}"
             )
         self.d_model, self.n_heads, self.n_kv_heads = d_model, n_heads, n_kv_heads
         self.d_head = d_model // n_heads
@@ -215,7 +228,7 @@ class MultiHeadAttention(nn.Module):
         self.norm_q = nn.RMSNorm(self.d_head, eps=1e-6) if qk_norm else nn.Identity()
         self.norm_k = nn.RMSNorm(self.d_head, eps=1e-6) if qk_norm else nn.Identity()
         self.rotary = rotary
-        self.attend = Attend(dropout) if attend is None else attend
+        self.backend = Attend(dropout) if backend is None else backend
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -240,27 +253,21 @@ class MultiHeadAttention(nn.Module):
             return x
         return x.repeat_interleave(self.n_heads // self.n_kv_heads, dim=1)
 
-    def check_inputs(self, x: Tensor, context: Tensor | None, cache: LayerCache | None) -> Tensor:
-        """What keys and values are made from: the context, or `x` itself. Raises what the class says.
-
-        Of a context that the cache has read already nothing is left to be read.
-        """
+    def check_inputs(self, x: Tensor, context: Tensor | None, cache: LayerCache | None) -> None:
+        """Raise what the class says about the inputs."""
         check_tokens("x", x, self.d_model, self.W_q.weight)
         if context is None:
-            return x
+            return
         check_tokens("context", context, self.d_model, self.W_q.weight)
         if self.rotary is not None:
             raise ValueError(
                 "rotary positions compare places in one sequence; cross-attention has two, so "
                 "build this layer with rotary=None"
             )
-        if cache is None or cache.length == 0:
-            return context
-        if cache.length != context.shape[1]:
+        if cache is not None and cache.length not in (0, context.shape[1]):
             raise ValueError(
                 f"the cache holds a context of {cache.length} tokens, and this one has {context.shape[1]}"
             )
-        return context[:, :0]
 
     @undone_if_refused
     def forward(
@@ -280,14 +287,18 @@ class MultiHeadAttention(nn.Module):
         With a `cache`, `x` are the tokens that follow those it holds: their keys and values join it, and S
         counts all of them. A call that raises leaves the cache as it was.
         """
-        source = self.check_inputs(x, context, cache)
+        self.check_inputs(x, context, cache)
+        past = 0 if cache is None else cache.length
         q = self.norm_q(self.split_heads(self.W_q(x)))
-        k = self.norm_k(self.split_heads(self.W_k(source)))
-        v = self.split_heads(self.W_v(source))
-        if self.rotary is not None:
-            past = 0 if cache is None else cache.length
-            q, k = self.rotary(q, past), self.rotary(k, past)
-        if cache is not None:
-            k, v = cache.extend(k, v)
+        if context is not None and cache is not None and past > 0:
+            k, v = cache.held()  # a context does not grow: it has been read at the first call
+        else:
+            source = x if context is None else context
+            k = self.norm_k(self.split_heads(self.W_k(source)))
+            v = self.split_heads(self.W_v(source))
+            if self.rotary is not None:
+                q, k = self.rotary(q, past), self.rotary(k, past)
+            if cache is not None:
+                k, v = cache.extend(k, v)
         k, v = self.share_heads(k), self.share_heads(v)
-        return self.W_o(self.merge_heads(self.attend(q, k, v, mask)))
+        return self.W_o(self.merge_heads(self.backend(q, k, v, mask)))

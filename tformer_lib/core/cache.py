@@ -54,6 +54,16 @@ class LayerCache:
         start, self.length = self.length, self.length + k.shape[-2]
         self._keys[:, :, start : self.length] = k
         self._values[:, :, start : self.length] = v
+        return self.held()
+
+    def held(self) -> tuple[Float[Tensor, "B G S Dh"], Float[Tensor, "B G S Dv"]]:
+        """The keys and values of all S tokens.
+
+        Raises:
+            RuntimeError: if nothing has been read.
+        """
+        if self._keys is None or self._values is None:
+            raise RuntimeError("the cache holds no tokens yet")
         return self._keys[:, :, : self.length], self._values[:, :, : self.length]
 
     def check(self, k: Tensor, v: Tensor) -> None:

@@ -9,6 +9,8 @@ from torch import Tensor, nn
 
 from tformer_lib.numbers import brief, whole
 
+IGNORED = -100  # as a target: nothing is asked at this place
+
 
 def check_whole(name: str, ids: Tensor, axes: str | None = None) -> None:
     """Raise unless `ids` are whole numbers that can choose rows, on as many axes as `axes` has names.

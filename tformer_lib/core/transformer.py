@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from tformer_lib.core.attention import Attend, MultiHeadAttention
+from tformer_lib.core.attention import Attend, Backend, MultiHeadAttention
 from tformer_lib.core.cache import KVCache, LayerCache, undone_if_refused
 from tformer_lib.core.shapes import check_tokens
 from tformer_lib.numbers import brief, flag, real, whole
@@ -22,7 +22,7 @@ NormPlacement = Literal["pre", "post"]
 Activation = Literal["gelu", "gelu_tanh", "relu", "squared_relu", "swiglu"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TransformerConfig:
     """The sizes and choices that define a transformer; letters are those of the text.
 
@@ -150,7 +150,7 @@ class Block(nn.Module):
     Args:
         config: sizes and choices.
         rotary: turns queries and keys in self-attention.
-        attend: builds a backend for each attention layer, cross-attention too; `Attend` with the
+        make_backend: builds a backend for each attention layer, cross-attention too; `Attend` with the
             config's dropout if None.
     """
 
@@ -159,7 +159,7 @@ class Block(nn.Module):
         config: TransformerConfig,
         *,
         rotary: nn.Module | None = None,
-        attend: Callable[[], nn.Module] | None = None,
+        make_backend: Callable[[], Backend] | None = None,
     ):
         super().__init__()
 
@@ -171,16 +171,16 @@ class Block(nn.Module):
                 bias=config.bias,
                 rotary=rotary,
                 qk_norm=qk_norm,
-                attend=Attend(config.dropout) if attend is None else attend(),
+                backend=Attend(config.dropout) if make_backend is None else make_backend(),
             )
 
         self.config = config
-        self.norm_1 = make_norm(config)
+        self.self_attention_norm = make_norm(config)
         self.self_attention = attention_layer(rotary, config.qk_norm)
         if config.cross_attention:
-            self.norm_2 = make_norm(config)
+            self.cross_attention_norm = make_norm(config)
             self.cross_attention = attention_layer(None, False)
-        self.norm_3 = make_norm(config)
+        self.mlp_norm = make_norm(config)
         self.mlp = MLP(
             config.d_model,
             config.d_hidden,
@@ -218,11 +218,15 @@ class Block(nn.Module):
             )
         if context is None and context_mask is not None:
             raise ValueError("a context_mask is given, but no context that it could rule")
-        x = self.residual(x, self.norm_1, lambda y: self.self_attention(y, mask=mask, cache=cache))
+        x = self.residual(
+            x, self.self_attention_norm, lambda y: self.self_attention(y, mask=mask, cache=cache)
+        )
         if context is not None:
             read = None if cache is None else cache.context
-            x = self.residual(x, self.norm_2, lambda y: self.cross_attention(y, context, context_mask, read))
-        return self.residual(x, self.norm_3, self.mlp)
+            x = self.residual(
+                x, self.cross_attention_norm, lambda y: self.cross_attention(y, context, context_mask, read)
+            )
+        return self.residual(x, self.mlp_norm, self.mlp)
 
 
 class Transformer(nn.Module):
@@ -234,7 +238,7 @@ class Transformer(nn.Module):
     Args:
         config: sizes and choices.
         rotary: one module, shared by all blocks, that turns queries and keys.
-        attend: builds a backend for each attention layer, for instance `FusedAttend`, or
+        make_backend: builds a backend for each attention layer, for instance `FusedAttend`, or
             `lambda: Attend(score_bias=ALiBi(n_heads))`; it then carries its own dropout.
         block: what the stack is made of: `Block`, or a subclass that, for instance, skips differently.
     """
@@ -244,13 +248,13 @@ class Transformer(nn.Module):
         config: TransformerConfig,
         *,
         rotary: nn.Module | None = None,
-        attend: Callable[[], nn.Module] | None = None,
+        make_backend: Callable[[], Backend] | None = None,
         block: type[Block] = Block,
     ):
         super().__init__()
         self.config = config
         self.blocks = nn.ModuleList(
-            block(config, rotary=rotary, attend=attend) for _ in range(config.n_blocks)
+            block(config, rotary=rotary, make_backend=make_backend) for _ in range(config.n_blocks)
         )
         self.final_norm = make_norm(config) if config.norm_placement == "pre" else nn.Identity()
 

@@ -7,8 +7,8 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from tformer_lib.core.masks import padding_mask
-from tformer_lib.data.tokenizers.wordpiece import WordPieceTokenizer
-from tformer_lib.models.bert import IGNORED
+from tformer_lib.core.tokens import IGNORED
+from tformer_lib.tokenizers.wordpiece import WordPieceTokenizer
 
 
 def encode_sentences(

@@ -8,10 +8,10 @@ from jaxtyping import Int
 from torch import Tensor
 
 from tformer_lib.core.masks import padding_mask
+from tformer_lib.core.tokens import IGNORED
 from tformer_lib.data.sentence_pairs import pack_lists, special
 from tformer_lib.data.sentence_spans import DOES_NOT, FOLLOWS, Documents, SentenceSpans
-from tformer_lib.data.tokenizers import WordPieceTokenizer
-from tformer_lib.models.bert import IGNORED
+from tformer_lib.tokenizers import WordPieceTokenizer
 
 MASKED, RANDOM = 0.8, 0.1  # of the chosen tokens; the rest stay as they are
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from tformer_lib.core.masks import padding_mask
 from tformer_lib.data.sentence_spans import DOES_NOT, FOLLOWS, NEGATIVES, Documents, SentenceSpans
-from tformer_lib.data.tokenizers import WordPieceTokenizer
+from tformer_lib.tokenizers import WordPieceTokenizer
 
 Ids = Sequence[int]
 

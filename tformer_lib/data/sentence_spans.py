@@ -4,7 +4,7 @@ import random
 from collections.abc import Sequence
 from itertools import accumulate
 
-from tformer_lib.data.tokenizers import WordPieceTokenizer
+from tformer_lib.tokenizers import WordPieceTokenizer
 
 FOLLOWS, DOES_NOT = 0, 1  # the labels of a pair
 NEGATIVES = ("other document", "same document", "swapped")  # what B is where it does not follow

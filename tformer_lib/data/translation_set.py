@@ -11,8 +11,8 @@ from torch import Tensor
 from tformer_lib.data import BOS, EOS, PAD
 from tformer_lib.data.buckets import BucketedBatches, padded, padding_share
 from tformer_lib.data.pairs import Pair
-from tformer_lib.data.tokenizers import BPETokenizer
-from tformer_lib.data.tokenizers.specials import token_numbers
+from tformer_lib.tokenizers import BPETokenizer
+from tformer_lib.tokenizers.specials import token_numbers
 
 SPECIAL = ("[PAD]", "[BOS]", "[EOS]")
 PARTS = ("train", "validation", "test")

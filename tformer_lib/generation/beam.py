@@ -6,11 +6,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from tformer_lib.core.modes import evaluation
 from tformer_lib.generation.greedy import greedy_search
 from tformer_lib.generation.hypotheses import Hypothesis, check_search, length_score
 from tformer_lib.generation.sampling import log_probabilities
 from tformer_lib.generation.target_reading import check_sources, first_tokens, target_reader
-from tformer_lib.models.modes import evaluation
 from tformer_lib.models.recurrent import EncoderDecoder
 from tformer_lib.models.translator import Translator
 
@@ -21,7 +21,7 @@ def beam_search(
     source: Int[Tensor, "B S"],
     max_len: int,
     *,
-    beams: int = 4,
+    num_beams: int = 4,
     length_penalty: float = 1.0,
     n_best: int = 1,
     with_greedy: bool = True,
@@ -29,7 +29,7 @@ def beam_search(
     """The targets with the greatest log p(y | x) / |y|^length_penalty that a beam finds, best first.
 
     At each step every beginning that is still written is continued by every token, and of all continuations
-    the `beams` likeliest are kept; those among them that end, by the end token or at `max_len`, are set
+    the `num_beams` likeliest are kept; those among them that end, by the end token or at `max_len`, are set
     aside, and the next likeliest take their places. A source is done when it has `n_best` ended targets and
     no beginning can overtake the last of them, however it goes on: its log p can only fall, and at best is
     divided by the most favourable length left. All sources are searched at once; one that is done leaves the
@@ -43,7 +43,7 @@ def beam_search(
         model: reads in evaluation mode; afterwards it is back in the mode it was in.
         source: tokens (B, S).
         max_len: the greatest number of tokens of a target, with its end token.
-        beams: how many beginnings are kept.
+        num_beams: how many beginnings are kept.
         length_penalty: the exponent; 0 ranks by probability, which favours short targets, and the greater it
             is, the longer the targets that win.
         n_best: how many targets are returned for each source, at most.
@@ -53,40 +53,43 @@ def beam_search(
         For each source a list of one to `n_best` hypotheses.
 
     Raises:
-        ValueError: if a number is below 1, `n_best` is greater than `beams`, there is no source, a token is
-            not in the vocabulary, `length_penalty` is not finite, or the model's logits are NaN or infinite.
+        ValueError: if a number is below 1, `n_best` is greater than `num_beams`, there is no source, a token
+            is not in the vocabulary, `length_penalty` is not finite, or the model's logits are NaN or
+            infinite.
         TypeError: if a count is no whole number.
     """
-    length_penalty, (max_len, beams, n_best) = check_search(
-        max_len, length_penalty, beams=beams, n_best=n_best
+    length_penalty, (max_len, num_beams, n_best) = check_search(
+        max_len, length_penalty, num_beams=num_beams, n_best=n_best
     )
     check_sources(source)
-    if n_best > beams:
-        raise ValueError(f"n_best must not be greater than beams, got n_best={n_best} and beams={beams}")
-    if beams == 1:
+    if n_best > num_beams:
+        raise ValueError(
+            f"n_best must not be greater than num_beams, got n_best={n_best} and num_beams={num_beams}"
+        )
+    if num_beams == 1:
         return [[only] for only in greedy_search(model, source, max_len, length_penalty=length_penalty)]
     found: list[list[Hypothesis]] = [[] for _ in range(len(source))]
     with evaluation(model):
         reader, last = target_reader(model, source), first_tokens(model, source)
-        copies = torch.arange(len(source), device=source.device).repeat_interleave(beams)
+        copies = torch.arange(len(source), device=source.device).repeat_interleave(num_beams)
         reader.select(copies)
         last = last[copies]
-        begun = source.new_empty(len(source), beams, 0)
-        log_p = torch.full((len(source), beams), -math.inf, device=source.device)
+        begun = source.new_empty(len(source), num_beams, 0)
+        log_p = torch.full((len(source), num_beams), -math.inf, device=source.device)
         log_p[:, 0] = 0.0  # all beams are the same at first; only one may continue
         writing = list(range(len(source)))
         for length in range(1, max_len + 1):
-            log_p, parents, tokens = _best(reader.read(last), log_p, 2 * beams)
+            log_p, parents, tokens = _best(reader.read(last), log_p, 2 * num_beams)
             for row, number in enumerate(writing):
                 candidates = (log_p[row].tolist(), parents[row].tolist(), tokens[row].tolist())
-                for total, parent, token in list(zip(*candidates, strict=True))[:beams]:
+                for total, parent, token in list(zip(*candidates, strict=True))[:num_beams]:
                     if (token == model.eos_id or length == max_len) and total > -math.inf:
                         score = length_score(total, length, length_penalty)
                         target = (*begun[row, parent].tolist(), token)
                         found[number].append(Hypothesis(target, total, score))
                 found[number] = _ranked(found[number])[:n_best]
             order = (tokens == model.eos_id).int().argsort(dim=1, stable=True)
-            kept = order[:, :beams]  # those that go on, likeliest first
+            kept = order[:, :num_beams]  # those that go on, likeliest first
             log_p, parents, tokens = (x.gather(1, kept) for x in (log_p, parents, tokens))
             begun = begun.gather(1, parents[..., None].expand(-1, -1, length - 1))
             begun = torch.cat((begun, tokens[..., None]), dim=2)
@@ -100,7 +103,7 @@ def beam_search(
             if length == max_len or not going:
                 break
             rows = torch.tensor(going, device=source.device)
-            reader.select((rows[:, None] * beams + parents[rows]).flatten())
+            reader.select((rows[:, None] * num_beams + parents[rows]).flatten())
             log_p, begun, last = log_p[rows], begun[rows], tokens[rows].flatten()
             writing = [writing[row] for row in going]
     if with_greedy:

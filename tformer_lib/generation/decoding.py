@@ -5,11 +5,11 @@ from collections.abc import Collection, Sequence
 import torch
 from torch import Tensor
 
+from tformer_lib.core.modes import evaluation
 from tformer_lib.generation.prompts import parse_prompts, parse_stops
 from tformer_lib.generation.reading import Reader
 from tformer_lib.generation.sampling import check_sampling, choose
 from tformer_lib.models.gpt import GPT
-from tformer_lib.models.modes import evaluation
 from tformer_lib.numbers import brief, whole
 
 
@@ -63,9 +63,9 @@ def generate(
             the model, or `next_token_probabilities` refuses its arguments.
         TypeError: if a token, a stop token or a count is no whole number.
     """
-    vocab, device = model.embed.num_embeddings, model.embed.weight.device
-    prompts, several = parse_prompts(prompt, vocab)
-    stops = parse_stops(stop, vocab)
+    vocab_size, device = model.embed.num_embeddings, model.embed.weight.device
+    prompts, several = parse_prompts(prompt, vocab_size)
+    stops = parse_stops(stop, vocab_size)
     temperature, top_k, top_p = check_sampling(temperature, top_k, top_p)
     max_new_tokens = whole("max_new_tokens", max_new_tokens, 0)
     if generator is not None and not isinstance(generator, torch.Generator):

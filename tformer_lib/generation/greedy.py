@@ -4,10 +4,10 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from tformer_lib.core.modes import evaluation
 from tformer_lib.generation.hypotheses import Hypothesis, check_search, length_score
 from tformer_lib.generation.sampling import log_probabilities
 from tformer_lib.generation.target_reading import check_sources, first_tokens, target_reader
-from tformer_lib.models.modes import evaluation
 from tformer_lib.models.recurrent import EncoderDecoder
 from tformer_lib.models.translator import Translator
 

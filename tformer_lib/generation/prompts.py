@@ -10,7 +10,7 @@ from torch import Tensor
 from tformer_lib.numbers import brief, whole
 
 
-def parse_prompts(prompt: Sequence | Tensor, vocab: int) -> tuple[list[list[int]], bool]:
+def parse_prompts(prompt: Sequence | Tensor, vocab_size: int) -> tuple[list[list[int]], bool]:
     """The prompts as lists of whole numbers, and whether there are several or only one.
 
     Raises:
@@ -31,14 +31,14 @@ def parse_prompts(prompt: Sequence | Tensor, vocab: int) -> tuple[list[list[int]
             raise ValueError(f"{where} is empty: the model needs a token to begin with")
         prompts.append([whole(f"token {i} of {where}", token) for i, token in enumerate(tokens)])
         for place, token in enumerate(prompts[-1]):
-            if not 0 <= token < vocab:
+            if not 0 <= token < vocab_size:
                 raise ValueError(
-                    f"token {token} at place {place} of {where} is not in the vocabulary of {vocab}"
+                    f"token {token} at place {place} of {where} is not in the vocabulary of {vocab_size}"
                 )
     return prompts, several
 
 
-def parse_stops(stop: int | Collection[int] | None, vocab: int) -> frozenset[int]:
+def parse_stops(stop: int | Collection[int] | None, vocab_size: int) -> frozenset[int]:
     """The tokens that end a row, as a set.
 
     Raises:
@@ -50,8 +50,8 @@ def parse_stops(stop: int | Collection[int] | None, vocab: int) -> frozenset[int
     stops = () if given is None else given if several else (given,)
     numbers = [whole("a stop token", token) for token in stops]
     for token in numbers:
-        if not 0 <= token < vocab:
-            raise ValueError(f"the stop token {token} is not in the vocabulary of {vocab}")
+        if not 0 <= token < vocab_size:
+            raise ValueError(f"the stop token {token} is not in the vocabulary of {vocab_size}")
     return frozenset(numbers)
 
 

@@ -29,7 +29,7 @@ def translate(
     data: Codec,
     sentences: Sequence[str],
     *,
-    beams: int = 1,
+    num_beams: int = 1,
     length_penalty: float = 1.0,
     max_len: int = 64,
     batch: int = 100,
@@ -42,7 +42,7 @@ def translate(
         model: reads in evaluation mode; afterwards it is back in the mode it was in.
         data: turns sentences into the model's tokens and back.
         sentences: what to translate.
-        beams: how many beginnings are kept.
+        num_beams: how many beginnings are kept.
         length_penalty: as for `beam_search`.
         max_len: the greatest number of tokens of a translation, with its end token.
         batch: how many sentences are translated at once.
@@ -59,36 +59,9 @@ def translate(
     for start in range(0, len(order), batch):
         rows = order[start : start + batch]
         source, _ = data.encode([(sentences[i], "") for i in rows])
-        options: dict[str, Any] = {"beams": beams, "length_penalty": length_penalty}
+        options: dict[str, Any] = {"num_beams": num_beams, "length_penalty": length_penalty}
         for i, (best, *_) in zip(
             rows, beam_search(model, source.to(device), max_len, **options), strict=True
         ):
             found[i] = data.decode(best.tokens)
     return found
-
-
-def translation_scores(translations: Sequence[str], references: Sequence[str]) -> dict[str, float | str]:
-    """{"exact", "bleu", "chrf", "bleu signature", "chrf signature"} of a whole test set.
-
-    exact is the share of translations equal to their references. BLEU (Papineni et al. 2002) and chrF
-    (Popović 2015) are sacrebleu's, from 0 to 100, on plain text; the signatures say how they were computed
-    (Post 2018).
-
-    Raises:
-        ImportError: if sacrebleu is not installed.
-        ValueError: if there are none, or not one reference for each translation.
-    """
-    if len(translations) != len(references) or not references:
-        raise ValueError(
-            f"there must be a reference for each translation, got {len(references)} for {len(translations)}"
-        )
-    try:
-        from sacrebleu.metrics import BLEU, CHRF
-    except ImportError as error:
-        raise ImportError("scores of translations need sacrebleu: pip install sacrebleu") from error
-    equal = [one == other for one, other in zip(translations, references, strict=True)]
-    scores: dict[str, float | str] = {"exact": sum(equal) / len(equal)}
-    for name, metric in (("bleu", BLEU()), ("chrf", CHRF())):
-        scores[name] = float(metric.corpus_score(list(translations), [list(references)]).score)
-        scores[f"{name} signature"] = str(metric.get_signature())
-    return scores

@@ -6,18 +6,17 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from tformer_lib.core.attention import Backend
 from tformer_lib.core.positions import LearnedPositions
-from tformer_lib.core.tokens import TokenEmbedding, cross_entropy
+from tformer_lib.core.tokens import IGNORED, TokenEmbedding, cross_entropy
 from tformer_lib.core.transformer import PHI, Activation, Transformer, TransformerConfig
-
-IGNORED = -100  # as a target: nothing is asked at this place
 
 
 def bert_config(
+    *,
     d_model: int,
     n_heads: int,
     n_blocks: int,
-    *,
     d_hidden: int | None = None,
     dropout: float = 0.1,
     activation: Activation = "gelu",
@@ -44,31 +43,31 @@ class BERT(nn.Module):
 
     Args:
         config: sizes and choices of the stack, such as `bert_config` makes.
-        vocab: the number of tokens.
+        vocab_size: the number of tokens.
         max_len: the longest sequence, 512 in the paper.
         segments: how many kinds of segment there are; 2 in the paper, for the sentences of a pair.
         pooler: whether there is a `pooler`, which `pooled` needs.
-        attend: builds a backend for each attention layer; it then carries its own dropout.
+        make_backend: builds a backend for each attention layer; it then carries its own dropout.
     """
 
     def __init__(
         self,
         config: TransformerConfig,
-        vocab: int,
+        vocab_size: int,
         *,
         max_len: int = 512,
         segments: int = 2,
         pooler: bool = True,
-        attend: Callable[[], nn.Module] | None = None,
+        make_backend: Callable[[], Backend] | None = None,
     ):
         super().__init__()
         self.config = config
-        self.embed = TokenEmbedding(vocab, config.d_model, axes="B N")
+        self.embed = TokenEmbedding(vocab_size, config.d_model, axes="B N")
         self.positions = LearnedPositions(max_len, config.d_model)
         self.segments = TokenEmbedding(segments, config.d_model, name="segments", axes="B N")
         self.embed_norm = nn.LayerNorm(config.d_model, eps=config.norm_eps)
         self.dropout = nn.Dropout(config.dropout)
-        self.transformer = Transformer(config, attend=attend)
+        self.transformer = Transformer(config, make_backend=make_backend)
         self.pooler = nn.Linear(config.d_model, config.d_model) if pooler else None
         nn.init.normal_(self.embed.weight, std=0.05)
         nn.init.normal_(self.segments.weight, std=0.02)
@@ -123,18 +122,18 @@ class MaskedLanguageHead(nn.Module):
 
     Args:
         config: of the model: width, activation, and the norm's epsilon.
-        vocab: the number of tokens.
+        vocab_size: the number of tokens.
 
     Source:
         Devlin et al. 2019, section 3.1; the transform before E stands in the code published with it.
     """
 
-    def __init__(self, config: TransformerConfig, vocab: int):
+    def __init__(self, config: TransformerConfig, vocab_size: int):
         super().__init__()
         self.phi = PHI[config.activation]
         self.W = nn.Linear(config.d_model, config.d_model)
         self.norm = nn.LayerNorm(config.d_model, eps=config.norm_eps)
-        self.bias = nn.Parameter(torch.zeros(vocab))
+        self.bias = nn.Parameter(torch.zeros(vocab_size))
         nn.init.xavier_uniform_(self.W.weight)
         nn.init.zeros_(self.W.bias)
 

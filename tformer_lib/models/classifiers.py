@@ -3,8 +3,8 @@
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from tformer_lib.core.tokens import cross_entropy
-from tformer_lib.models.bert import BERT, IGNORED
+from tformer_lib.core.tokens import IGNORED, cross_entropy
+from tformer_lib.models.bert import BERT
 
 
 class _Classifier(nn.Module):

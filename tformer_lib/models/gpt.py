@@ -5,6 +5,7 @@ from collections.abc import Callable
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from tformer_lib.core.attention import Backend
 from tformer_lib.core.cache import KVCache
 from tformer_lib.core.masks import causal_mask
 from tformer_lib.core.tokens import TokenEmbedding
@@ -19,11 +20,11 @@ class GPT(nn.Module):
 
     Args:
         config: sizes and choices of the stack.
-        vocab: the number of tokens.
+        vocab_size: the number of tokens.
         positions: a module that adds positions to embeddings, such as `LearnedPositions(max_len, D)`;
-            none if the positions come in by `rotary`, by `attend`, or not at all.
+            none if the positions come in by `rotary`, by `make_backend`, or not at all.
         rotary: turns queries and keys.
-        attend: builds a backend for each attention layer.
+        make_backend: builds a backend for each attention layer.
         block: what the stack is made of.
         tied: whether the head is E; otherwise logits_n = W h_n with a matrix W of its own.
 
@@ -35,21 +36,21 @@ class GPT(nn.Module):
     def __init__(
         self,
         config: TransformerConfig,
-        vocab: int,
+        vocab_size: int,
         *,
         positions: nn.Module | None = None,
         rotary: nn.Module | None = None,
-        attend: Callable[[], nn.Module] | None = None,
+        make_backend: Callable[[], Backend] | None = None,
         block: type[Block] = Block,
         tied: bool = True,
     ):
         super().__init__()
         self.config = config
-        self.embed = TokenEmbedding(vocab, config.d_model, axes="B N")
+        self.embed = TokenEmbedding(vocab_size, config.d_model, axes="B N")
         nn.init.normal_(self.embed.weight, std=0.05)
         self.positions = positions
         self.dropout = nn.Dropout(config.dropout)
-        self.transformer = Transformer(config, rotary=rotary, attend=attend, block=block)
+        self.transformer = Transformer(config, rotary=rotary, make_backend=make_backend, block=block)
         self.head = None if tied else nn.Linear(config.d_model, self.embed.num_embeddings, bias=False)
 
     @property

@@ -103,7 +103,7 @@ def final_state(
     return torch.cat((states[batch, last, :half], states[:, 0, half:]), dim=-1)
 
 
-class Encoder(nn.Module):
+class GRUEncoder(nn.Module):
     """h_j = [forward GRU after tokens 1..j; backward GRU after tokens S..j], each H wide.
 
     State j has read the whole source, and read token j last in both directions (Bahdanau et al. 2015,
@@ -114,10 +114,10 @@ class Encoder(nn.Module):
         ValueError: if a source has no token, or padding before a token, or a token is not in the vocabulary.
     """
 
-    def __init__(self, vocab: int, d_embed: int, d_hidden: int, pad_id: int = 0):
+    def __init__(self, vocab_size: int, d_embed: int, d_hidden: int, pad_id: int = 0):
         super().__init__()
         self.pad_id = pad_id
-        self.embed = TokenEmbedding(vocab, d_embed)
+        self.embed = TokenEmbedding(vocab_size, d_embed)
         self.gru = nn.GRU(d_embed, d_hidden, batch_first=True, bidirectional=True)
 
     def forward(self, source: Int[Tensor, "B S"]) -> tuple[Float[Tensor, "B S Dk"], Bool[Tensor, "B S"]]:
@@ -171,7 +171,7 @@ class EncoderDecoder(nn.Module):
     ):
         super().__init__()
         self.pad_id, self.bos_id, self.eos_id = pad_id, bos_id, eos_id
-        self.encoder = Encoder(vocab_in, d_embed, d_hidden, pad_id)
+        self.encoder = GRUEncoder(vocab_in, d_embed, d_hidden, pad_id)
         self.embed = TokenEmbedding(vocab_out, d_embed)
         self.context = context
         self.cell = nn.GRUCell(d_embed + 2 * d_hidden, d_hidden)
@@ -227,7 +227,7 @@ class EncoderDecoder(nn.Module):
         return torch.stack(tokens, dim=1), torch.stack(weights, dim=1)
 
 
-def translation_loss(model: EncoderDecoder, batch: tuple[Tensor, Tensor]) -> Float[Tensor, ""]:
+def encoder_decoder_loss(model: EncoderDecoder, batch: tuple[Tensor, Tensor]) -> Float[Tensor, ""]:
     """Mean of -log p(y_t | y_1..y_{t-1}, source) over the real target tokens of a batch.
 
     A batch is (source (B, S), target (B, T)), a target being begin token, tokens, end token, padding.

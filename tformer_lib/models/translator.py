@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from tformer_lib.core.attention import Backend
 from tformer_lib.core.cache import KVCache
 from tformer_lib.core.masks import causal_mask, padding_mask
 from tformer_lib.core.positions import SinusoidalPositions
@@ -26,12 +27,12 @@ class Translator(nn.Module):
 
     Args:
         config: sizes and choices of both stacks; it leaves `cross_attention` to this class.
-        vocab: the number of source tokens, and of target tokens if they share a vocabulary.
-        target_vocab: the number of target tokens, if they have a vocabulary and embeddings of their own.
+        vocab_size: the number of source tokens, and of target tokens if they share a vocabulary.
+        target_vocab_size: the number of target tokens, if they have a vocabulary and embeddings of their own.
         decoder_blocks: how many blocks the decoder has; as many as the encoder if None.
         positions: a module that adds positions to embeddings, used on both sides; sinusoidal if None.
         scale: whether embeddings are multiplied by the root of D.
-        attend: builds a backend for each attention layer.
+        make_backend: builds a backend for each attention layer.
         pad_id: the number of "no token here", in source and target.
         bos_id: the number of the token that a target begins with.
         eos_id: the number of the token that a target ends with.
@@ -45,13 +46,13 @@ class Translator(nn.Module):
     def __init__(
         self,
         config: TransformerConfig,
-        vocab: int,
+        vocab_size: int,
         *,
-        target_vocab: int | None = None,
+        target_vocab_size: int | None = None,
         decoder_blocks: int | None = None,
         positions: nn.Module | None = None,
         scale: bool = True,
-        attend: Callable[[], nn.Module] | None = None,
+        make_backend: Callable[[], Backend] | None = None,
         pad_id: int = 0,
         bos_id: int = 1,
         eos_id: int = 2,
@@ -59,24 +60,28 @@ class Translator(nn.Module):
         super().__init__()
         if config.cross_attention:
             raise ValueError("the decoder alone attends to a context: give a config without cross_attention")
-        vocab = whole("vocab", vocab, 1)
-        written = vocab if target_vocab is None else whole("target_vocab", target_vocab, 1)
+        vocab_size = whole("vocab_size", vocab_size, 1)
+        written = (
+            vocab_size if target_vocab_size is None else whole("target_vocab_size", target_vocab_size, 1)
+        )
         for name, number in (("pad_id", pad_id), ("bos_id", bos_id), ("eos_id", eos_id)):
             if not 0 <= whole(name, number) < written:
                 raise ValueError(f"{name}={number} is not in the target's vocabulary of {written}")
         self.config, self.pad_id, self.bos_id, self.eos_id = config, pad_id, bos_id, eos_id
         self.scale = math.sqrt(config.d_model) if scale else 1.0
-        self.embed = TokenEmbedding(vocab, config.d_model, axes="B N")
+        self.embed = TokenEmbedding(vocab_size, config.d_model, axes="B N")
         self.embed_target = (
-            self.embed if target_vocab is None else TokenEmbedding(written, config.d_model, axes="B T")
+            self.embed if target_vocab_size is None else TokenEmbedding(written, config.d_model, axes="B T")
         )
         for table in dict.fromkeys((self.embed, self.embed_target)):
             nn.init.normal_(table.weight, std=config.d_model**-0.5)
         self.positions = SinusoidalPositions(config.d_model) if positions is None else positions
         self.dropout = nn.Dropout(config.dropout)
         blocks = config.n_blocks if decoder_blocks is None else decoder_blocks
-        self.encoder = Transformer(config, attend=attend)
-        self.decoder = Transformer(replace(config, n_blocks=blocks, cross_attention=True), attend=attend)
+        self.encoder = Transformer(config, make_backend=make_backend)
+        self.decoder = Transformer(
+            replace(config, n_blocks=blocks, cross_attention=True), make_backend=make_backend
+        )
         self.bias = nn.Parameter(torch.zeros(written))
 
     def encode(self, source: Int[Tensor, "B S"]) -> tuple[Float[Tensor, "B S D"], Bool[Tensor, "B 1 1 S"]]:

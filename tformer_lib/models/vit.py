@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from tformer_lib.core.attention import Backend
 from tformer_lib.core.patches import patch_grid, to_patches
 from tformer_lib.core.positions import LearnedPositions
 from tformer_lib.core.tokens import cross_entropy
@@ -32,7 +33,7 @@ class ViT(nn.Module):
         channels: the numbers of a pixel.
         classes: of the head; without them (None) `forward` returns the vector that a head would read.
         pool: "class" or "mean".
-        attend: builds a backend for each attention layer; it then carries its own dropout.
+        make_backend: builds a backend for each attention layer; it then carries its own dropout.
 
     Raises:
         ValueError: if patches do not tile the image, or `pool` is unknown; in forward, if the images are of
@@ -51,7 +52,7 @@ class ViT(nn.Module):
         channels: int = 1,
         classes: int | None = None,
         pool: Pool = "class",
-        attend: Callable[[], nn.Module] | None = None,
+        make_backend: Callable[[], Backend] | None = None,
     ):
         super().__init__()
         if pool not in get_args(Pool):
@@ -65,7 +66,7 @@ class ViT(nn.Module):
         self.class_token = nn.Parameter(torch.zeros(d)) if pool == "class" else None
         self.positions = LearnedPositions(n + (pool == "class"), d)
         self.dropout = nn.Dropout(config.dropout)
-        self.transformer = Transformer(config, attend=attend)
+        self.transformer = Transformer(config, make_backend=make_backend)
         self.head = None if classes is None else nn.Linear(d, classes)
         nn.init.xavier_uniform_(self.patch_embed.weight)
         nn.init.zeros_(self.patch_embed.bias)

@@ -6,8 +6,7 @@ with the head for masked tokens it is a `PretrainingBERT`. The matrices stand th
 
 from collections.abc import Callable, Iterable
 
-from torch import nn
-
+from tformer_lib.core.attention import Backend
 from tformer_lib.models.bert import BERT, PretrainingBERT, bert_config
 from tformer_lib.pretrained.checkpoint import Source, weight_and_bias
 from tformer_lib.pretrained.settings import ACTIVATIONS, Settings
@@ -17,7 +16,7 @@ IGNORED = r"(bert\.)?embeddings\.position_ids"  # 0, 1, 2, ...
 
 
 def build(
-    settings: Settings, attend: Callable[[], nn.Module] | None = None, names: Iterable[str] = ()
+    settings: Settings, make_backend: Callable[[], Backend] | None = None, names: Iterable[str] = ()
 ) -> BERT | PretrainingBERT:
     """The model that the settings describe, without dropout, with the parts that the names belong to.
 
@@ -39,9 +38,9 @@ def build(
     if masked:
         settings.one_of("tie_word_embeddings", True)
     config = bert_config(
-        settings.whole("hidden_size"),
-        settings.whole("num_attention_heads"),
-        settings.blocks("num_hidden_layers"),
+        d_model=settings.whole("hidden_size"),
+        n_heads=settings.whole("num_attention_heads"),
+        n_blocks=settings.blocks("num_hidden_layers"),
         d_hidden=settings.whole("intermediate_size"),
         dropout=0.0,
         activation=activation,  # type: ignore[arg-type]
@@ -53,7 +52,7 @@ def build(
         max_len=settings.whole("max_position_embeddings"),
         segments=settings.whole("type_vocab_size", 2),
         pooler=follows or _any(names, f"{prefix(names)}pooler."),
-        attend=attend,
+        make_backend=make_backend,
     )
     return PretrainingBERT(bert, next_sentence=follows) if masked else bert
 
@@ -113,8 +112,8 @@ def sources(model: BERT | PretrainingBERT, names: Iterable[str]) -> list[Source]
             ("output.dense", "mlp.W_out", d, f),
         ):
             found += weight_and_bias(f"{layer}.{name}", f"{block}.{target}", rows, columns)
-        found += norm(f"{layer}.attention.output.LayerNorm", f"{block}.norm_1")
-        found += norm(f"{layer}.output.LayerNorm", f"{block}.norm_3")
+        found += norm(f"{layer}.attention.output.LayerNorm", f"{block}.self_attention_norm")
+        found += norm(f"{layer}.output.LayerNorm", f"{block}.mlp_norm")
     if bert.pooler is not None:
         found += weight_and_bias(f"{theirs}pooler.dense", f"{inside}pooler", d, d)
     if isinstance(model, PretrainingBERT):

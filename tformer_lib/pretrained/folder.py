@@ -5,8 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from torch import nn
 
+from tformer_lib.core.attention import Backend
 from tformer_lib.models.bert import BERT, PretrainingBERT
 from tformer_lib.models.gpt import GPT
 from tformer_lib.models.vit import ViT
@@ -23,7 +23,7 @@ def load(
     folder: str | os.PathLike[str],
     *,
     dtype: torch.dtype = torch.float32,
-    attend: Callable[[], nn.Module] | None = None,
+    make_backend: Callable[[], Backend] | None = None,
 ) -> GPT | BERT | PretrainingBERT | ViT:
     """The model of a folder with a `config.json` and `model.safetensors`, or its shards with their index.
 
@@ -37,7 +37,7 @@ def load(
     Args:
         folder: where the checkpoint lies.
         dtype: of the parameters; files in half precision are converted.
-        attend: builds a backend for each attention layer, for instance `FusedAttend`.
+        make_backend: builds a backend for each attention layer, for instance `FusedAttend`.
 
     Raises:
         FileNotFoundError: if a file is missing.
@@ -57,7 +57,7 @@ def load(
         raise ValueError(f"{settings.where}: quantised checkpoints are not supported")
     family = FAMILIES[kind]
     tensors = read_tensors(folder)
-    model = built(settings, lambda: family.build(settings.beside(tensors), attend, tensors))
+    model = built(settings, lambda: family.build(settings.beside(tensors), make_backend, tensors))
     fill(
         model,
         tensors,

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from tformer_lib.core.attention import Backend
 from tformer_lib.core.positions import Rotary
 from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.models.gpt import GPT
@@ -35,7 +36,7 @@ def load_gguf(
     path: str | os.PathLike[str],
     *,
     dtype: torch.dtype = torch.float32,
-    attend: Callable[[], nn.Module] | None = None,
+    make_backend: Callable[[], Backend] | None = None,
 ) -> GPT:
     """The model of a GGUF file of the architecture "llama", with what was quantised as numbers again.
 
@@ -45,14 +46,14 @@ def load_gguf(
     Args:
         path: the file.
         dtype: of the parameters.
-        attend: builds a backend for each attention layer.
+        make_backend: builds a backend for each attention layer.
 
     Raises:
         ImportError: if the package gguf is not installed.
         FileNotFoundError: if there is no such file.
         ValueError: if it is damaged, of another architecture, or does not fit the model it describes.
     """
-    return gguf_model(*read_gguf(path), dtype=dtype, attend=attend)
+    return gguf_model(*read_gguf(path), dtype=dtype, make_backend=make_backend)
 
 
 def gguf_model(
@@ -60,7 +61,7 @@ def gguf_model(
     tensors: dict[str, Tensor],
     *,
     dtype: torch.dtype = torch.float32,
-    attend: Callable[[], nn.Module] | None = None,
+    make_backend: Callable[[], Backend] | None = None,
 ) -> GPT:
     """What `load_gguf` returns, from what `read_gguf` returns.
 
@@ -69,7 +70,7 @@ def gguf_model(
     """
     settings.one_of("general.architecture", "llama")
     factors = tensors.get("rope_freqs.weight")
-    model = built(settings, lambda: _build(settings.beside(tensors), tensors, factors, attend))
+    model = built(settings, lambda: _build(settings.beside(tensors), tensors, factors, make_backend))
     fill(model, tensors, _sources(model), where=settings.where, dtype=dtype, ignored=r"rope_freqs\.weight")
     return model.eval()
 
@@ -85,7 +86,9 @@ def read_gguf(path: str | os.PathLike[str], *, tensors: bool = True) -> tuple[Se
     try:
         from gguf import GGUFReader, dequantize
     except ImportError as error:
-        raise ImportError("GGUF files are read by the package gguf: pip install gguf") from error
+        raise ImportError(
+            "GGUF files are read by the package gguf: pip install 'tformer-lib[smollm2]'"
+        ) from error
     if not Path(path).is_file():
         raise FileNotFoundError(f"there is no file {path}")
 
@@ -116,7 +119,7 @@ def _build(
     settings: Settings,
     tensors: dict[str, Any],
     factors: Tensor | None,
-    attend: Callable[[], nn.Module] | None,
+    make_backend: Callable[[], Backend] | None,
 ) -> GPT:
     width, heads = settings.whole("llama.embedding_length"), settings.whole("llama.attention.head_count")
     config = TransformerConfig(
@@ -140,7 +143,7 @@ def _build(
     base = settings.number("llama.rope.freq_base", 10000.0)
     vocab = settings.whole("llama.vocab_size", len(settings.get("tokenizer.ggml.tokens", [])))
     rotary = Rotary(width // heads, base, rescale=rescale)
-    return GPT(config, vocab, rotary=rotary, attend=attend, tied="output.weight" not in tensors)
+    return GPT(config, vocab, rotary=rotary, make_backend=make_backend, tied="output.weight" not in tensors)
 
 
 def _sources(model: GPT) -> list[Source]:
@@ -148,7 +151,10 @@ def _sources(model: GPT) -> list[Source]:
     names = {"token_embd": "embed", "output_norm": "transformer.final_norm", "output": "head"}
     for i in range(model.config.n_blocks):
         ours = f"transformer.blocks.{i}"
-        names |= {f"blk.{i}.attn_norm": f"{ours}.norm_1", f"blk.{i}.ffn_norm": f"{ours}.norm_3"}
+        names |= {
+            f"blk.{i}.attn_norm": f"{ours}.self_attention_norm",
+            f"blk.{i}.ffn_norm": f"{ours}.mlp_norm",
+        }
         names |= {f"blk.{i}.{theirs}": f"{ours}.{name}" for theirs, name in LINEARS.items()}
     shapes = {name: tuple(value.shape) for name, value in model.state_dict().items()}
     return [

@@ -6,8 +6,9 @@ keys and values stand in one matrix, and are cut apart.
 
 from collections.abc import Callable, Iterable
 
-from torch import Tensor, nn
+from torch import Tensor
 
+from tformer_lib.core.attention import Backend
 from tformer_lib.core.positions import LearnedPositions
 from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.models.gpt import GPT
@@ -20,7 +21,7 @@ IGNORED = (
 
 
 def build(
-    settings: Settings, attend: Callable[[], nn.Module] | None = None, names: Iterable[str] = ()
+    settings: Settings, make_backend: Callable[[], Backend] | None = None, names: Iterable[str] = ()
 ) -> GPT:
     """The model that the settings describe, without dropout; the names of the tensors change nothing.
 
@@ -44,7 +45,7 @@ def build(
         config,
         settings.whole("vocab_size"),
         positions=LearnedPositions(settings.whole("n_positions"), width),
-        attend=attend,
+        make_backend=make_backend,
         tied=settings.flag("tie_word_embeddings", True),
     )
 
@@ -84,7 +85,7 @@ def sources(model: GPT, names: Iterable[str]) -> list[Source]:
         found.append(Source("lm_head.weight", (vocab, d), ("head.weight",)))
     for i in range(model.config.n_blocks):
         theirs, ours = f"{start}h.{i}", f"transformer.blocks.{i}"
-        for norm, name in (("ln_1", "norm_1"), ("ln_2", "norm_3")):
+        for norm, name in (("ln_1", "self_attention_norm"), ("ln_2", "mlp_norm")):
             for kind in ("weight", "bias"):
                 found.append(Source(f"{theirs}.{norm}.{kind}", (d,), (f"{ours}.{name}.{kind}",)))
         qkv = [f"{ours}.self_attention.{name}" for name in ("W_q", "W_k", "W_v")]

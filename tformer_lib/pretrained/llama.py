@@ -7,8 +7,9 @@ stand in another order there: see `neighbours`.
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from torch import Tensor, nn
+from torch import Tensor
 
+from tformer_lib.core.attention import Backend
 from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.models.gpt import GPT
 from tformer_lib.pretrained.checkpoint import Source, as_is
@@ -19,7 +20,7 @@ IGNORED = r"(model\.)?layers\.\d+\.self_attn\.rotary_emb\.inv_freq"  # the frequ
 
 
 def build(
-    settings: Settings, attend: Callable[[], nn.Module] | None = None, names: Iterable[str] = ()
+    settings: Settings, make_backend: Callable[[], Backend] | None = None, names: Iterable[str] = ()
 ) -> GPT:
     """The model that the settings describe, without dropout; the names of the tensors change nothing.
 
@@ -60,7 +61,7 @@ def build(
         config,
         settings.whole("vocab_size"),
         rotary=rotary(settings, width // heads),
-        attend=attend,
+        make_backend=make_backend,
         tied=settings.flag("tie_word_embeddings", False),
     )
 
@@ -103,7 +104,10 @@ def sources(model: GPT, names: Iterable[str]) -> list[Source]:
         found.append(Source("lm_head.weight", (vocab, d), ("head.weight",)))
     for i in range(config.n_blocks):
         theirs, ours = f"{start}layers.{i}", f"transformer.blocks.{i}"
-        for norm, name in (("input_layernorm", "norm_1"), ("post_attention_layernorm", "norm_3")):
+        for norm, name in (
+            ("input_layernorm", "self_attention_norm"),
+            ("post_attention_layernorm", "mlp_norm"),
+        ):
             found.append(Source(f"{theirs}.{norm}.weight", (d,), (f"{ours}.{name}.weight",)))
         for name, target, rows, columns, convert in (
             ("self_attn.q_proj", "self_attention.W_q", d, d, partial(neighbours, n_heads=heads)),

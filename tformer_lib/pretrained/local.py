@@ -6,13 +6,13 @@ from pathlib import Path
 
 from safetensors.torch import save
 
-from tformer_lib.data.tokenizers import WordPieceTokenizer
 from tformer_lib.files import replace_file
 from tformer_lib.models.bert import PretrainingBERT
 from tformer_lib.pretrained.bert import sources
 from tformer_lib.pretrained.checkpoint import SINGLE
 from tformer_lib.pretrained.folder import load
 from tformer_lib.pretrained.settings import ACTIVATIONS
+from tformer_lib.tokenizers import WordPieceTokenizer
 
 TOKENIZER = "tokenizer.json"
 NEXT_TOO, MASKED_ONLY = "BertForPreTraining", "BertForMaskedLM"  # what transformers calls the two models

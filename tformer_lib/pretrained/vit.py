@@ -6,8 +6,9 @@ there as here, (out, in); only the patches' embedding is saved as the convolutio
 
 from collections.abc import Callable, Iterable
 
-from torch import Tensor, nn
+from torch import Tensor
 
+from tformer_lib.core.attention import Backend
 from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.models.vit import ViT
 from tformer_lib.pretrained.checkpoint import Source, weight_and_bias
@@ -17,7 +18,7 @@ IGNORED = r"(vit\.)?pooler\.dense\.(weight|bias)"  # a layer behind the class to
 
 
 def build(
-    settings: Settings, attend: Callable[[], nn.Module] | None = None, names: Iterable[str] = ()
+    settings: Settings, make_backend: Callable[[], Backend] | None = None, names: Iterable[str] = ()
 ) -> ViT:
     """The model that the settings describe, without dropout; with a head if there is a classifier.
 
@@ -27,9 +28,9 @@ def build(
     settings.one_of("qkv_bias", True)
     activation = ACTIVATIONS[settings.one_of("hidden_act", *ACTIVATIONS)]
     config = TransformerConfig(
-        settings.whole("hidden_size"),
-        settings.whole("num_attention_heads"),
-        settings.blocks("num_hidden_layers"),
+        d_model=settings.whole("hidden_size"),
+        n_heads=settings.whole("num_attention_heads"),
+        n_blocks=settings.blocks("num_hidden_layers"),
         d_hidden=settings.whole("intermediate_size"),
         norm_eps=settings.number("layer_norm_eps", 1e-12),
         activation=activation,  # type: ignore[arg-type]
@@ -40,7 +41,7 @@ def build(
         patch_size=settings.whole("patch_size"),
         channels=settings.whole("num_channels", 3),
         classes=_classes(settings, list(names)),
-        attend=attend,
+        make_backend=make_backend,
     )
 
 
@@ -93,8 +94,8 @@ def sources(model: ViT, names: Iterable[str]) -> list[Source]:
             ("output.dense", "mlp.W_out", d, f),
         ):
             found += weight_and_bias(f"{layer}.{name}", f"{block}.{target}", rows, columns)
-        found += weight_and_bias(f"{layer}.layernorm_before", f"{block}.norm_1", d)
-        found += weight_and_bias(f"{layer}.layernorm_after", f"{block}.norm_3", d)
+        found += weight_and_bias(f"{layer}.layernorm_before", f"{block}.self_attention_norm", d)
+        found += weight_and_bias(f"{layer}.layernorm_after", f"{block}.mlp_norm", d)
     found += weight_and_bias(f"{theirs}layernorm", "transformer.final_norm", d)
     if model.head is not None:
         found += weight_and_bias("classifier", "head", model.head.out_features, d)

@@ -2,10 +2,10 @@
 
 import os
 
-from tformer_lib.data.tokenizers import BPETokenizer
-from tformer_lib.data.tokenizers.pretokenise import BYTES, from_visible, visible
 from tformer_lib.pretrained.gguf import read_gguf
 from tformer_lib.pretrained.settings import Settings
+from tformer_lib.tokenizers import BPETokenizer
+from tformer_lib.tokenizers.pretokenise import BYTES, from_visible, visible
 
 CUTS = {"gpt-2": "gpt2", "smollm": "gpt2, single digits"}  # by the name that the file has for it
 ORDINARY, CONTROL = 1, 3  # kinds of tokens

@@ -10,7 +10,7 @@ from tformer_lib.training.seeds import random_state, set_random_state
 NONE_LEFT = object()
 
 
-class Stream:
+class BatchIterator:
     """The batches one after another; when they run out, `batches` is looped over again.
 
     It knows its place: `passes` that have begun, `position` in the last of them, and, where it is to

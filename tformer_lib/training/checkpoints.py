@@ -18,8 +18,7 @@ from tformer_lib.training.history import History
 from tformer_lib.training.seeds import check_random_state, random_state
 
 FILE = "checkpoint.safetensors"
-FORMAT = 2
-UNSUMMED = 1  # a format without a checksum, which is still read
+FORMAT = 1
 SERIES = ("loss", "grad_norm", "lr")
 FIELDS = {"step": int, "settings": dict, "notes": dict, "optimizers": list}  # of the header
 
@@ -94,7 +93,6 @@ def load_checkpoint(
     optimizers: Sequence[torch.optim.Optimizer] = (),
     *,
     settings: dict[str, Any] | None = None,
-    defaults: dict[str, Any] | None = None,
 ) -> Checkpoint:
     """Put the state that `save_checkpoint` wrote into the model and the optimisers, where they are.
 
@@ -106,13 +104,12 @@ def load_checkpoint(
         model: of the same make as the one saved; names, shapes and dtypes must agree.
         optimizers: likewise, in the same order; none, to load the model alone.
         settings: those that the run must have had; they are not compared if None.
-        defaults: what a run had by a setting of which its checkpoint says nothing.
 
     Raises:
         FileNotFoundError: if there is no checkpoint.
         ValueError: if the file is no checkpoint, or damaged, or anything differs; the message says what.
     """
-    checkpoint, put = open_checkpoint(folder, model, optimizers, settings=settings, defaults=defaults)
+    checkpoint, put = open_checkpoint(folder, model, optimizers, settings=settings)
     put()
     return checkpoint
 
@@ -123,7 +120,6 @@ def open_checkpoint(
     optimizers: Sequence[torch.optim.Optimizer] = (),
     *,
     settings: dict[str, Any] | None = None,
-    defaults: dict[str, Any] | None = None,
 ) -> tuple[Checkpoint, Callable[[], None]]:
     """`load_checkpoint` in two parts: what is returned, all compared, and a function that changes the model.
 
@@ -134,8 +130,7 @@ def open_checkpoint(
     path = Path(folder) / FILE
     header, tensors = _read(path)
     if settings is not None:
-        then = (defaults or {}) | header["settings"]
-        _compare(path, "settings", *json.loads(json.dumps([then, settings])))
+        _compare(path, "settings", *json.loads(json.dumps([header["settings"], settings])))
     wanted = {f"model/{name}": value for name, value in model.state_dict().items()}
     _compare_tensors(path, wanted, {k: v for k, v in tensors.items() if k.startswith("model/")})
     if optimizers:
@@ -188,11 +183,9 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         raise ValueError(f"{path} is no checkpoint, or not a whole one: {error}") from error
     if not isinstance(header, dict) or type(header.get("format")) is not int:
         raise ValueError(f"{path} is no checkpoint: it does not say of which format it is")
-    if header["format"] not in (UNSUMMED, FORMAT):
+    if header["format"] != FORMAT:
         raise ValueError(f"{path} is of format {brief(header['format'])}, and only {FORMAT} is known here")
-    if ("sha256" in metadata or header["format"] != UNSUMMED) and (
-        metadata.get("sha256") != _checksum(text, tensors)
-    ):
+    if metadata.get("sha256") != _checksum(text, tensors):
         raise ValueError(f"{path} is damaged: its checksum is not that of its content")
     for name, kind in FIELDS.items():
         if type(header.get(name)) is not kind:

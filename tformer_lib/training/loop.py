@@ -12,14 +12,13 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 from tformer_lib.numbers import brief, real, whole
-from tformer_lib.training.batches import Stream
+from tformer_lib.training.batches import BatchIterator
 from tformer_lib.training.checkpoints import Checkpoint, has_checkpoint, open_checkpoint, save_checkpoint
 from tformer_lib.training.history import History
 from tformer_lib.training.optimizers import make_optimizers, warmup_cosine
 from tformer_lib.training.seeds import random_state, set_random_state
 
 # the values of settings of which old checkpoints say nothing
-LATER: dict[str, Any] = {"betas": (0.9, 0.999), "momentum": 0.95, "final": 0.0}
 
 
 def fit(
@@ -35,7 +34,7 @@ def fit(
     optimizer: str = "adamw",
     betas: tuple[float, float] = (0.9, 0.999),
     momentum: float = 0.95,
-    final: float = 0.0,
+    min_lr_ratio: float = 0.0,
     progress: bool | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: int = 100,
@@ -60,7 +59,7 @@ def fit(
             stack. One `lr` serves both, see `make_optimizers`.
         betas: AdamW's; a smaller second one forgets the sizes of early gradients sooner.
         momentum: Muon's; a smaller one follows the gradient more closely, as a short run needs.
-        final: the share of the peak learning rate at which the cosine ends.
+        min_lr_ratio: the share of the peak learning rate at which the cosine ends.
         progress: whether to draw a bar on stderr; if None, only where stderr is a terminal. A notebook is
             none, so that no bar is stored in it: say True there to watch.
         checkpoint: a folder. Every `checkpoint_every` steps and at the end the run is saved in it, and a
@@ -78,9 +77,9 @@ def fit(
         ValueError: if there is no batch, or `steps` is neither given nor known, or the loss is no scalar or
             does not depend on the model, or no parameter wants a gradient, or the optimiser is unknown, or
             Muon finds nothing to train, or a number is out of bounds (each must be finite; `lr` and
-            `weight_decay` are at least 0, `clip` is positive, `betas` and `momentum` lie in [0, 1), `final`
-            in [0, 1]); if the checkpoint is a file, is damaged, or is of another model, other batches or
-            other arguments than these. Model and optimiser then are as they were.
+            `weight_decay` are at least 0, `clip` is positive, `betas` and `momentum` lie in [0, 1),
+            `min_lr_ratio` in [0, 1]); if the checkpoint is a file, is damaged, or is of another model, other
+            batches or other arguments than these. Model and optimiser then are as they were.
         TypeError: if a number is none, or `warmup` is a share of the steps instead of their number; if the
             loss is no tensor.
         FloatingPointError: if a loss or a gradient is not finite; the message names the step.
@@ -96,7 +95,7 @@ def fit(
     lr, weight_decay = real("lr", lr, "[0, inf)"), real("weight_decay", weight_decay, "[0, inf)")
     clip = None if clip is None else real("clip", clip, "(0, inf]")
     betas, momentum = _pair_of_betas(betas), real("momentum", momentum, "[0, 1)")
-    final = real("final is a share of the peak learning rate: it", final, "[0, 1]")
+    min_lr_ratio = real("min_lr_ratio is a share of the peak learning rate: it", min_lr_ratio, "[0, 1]")
     if not hasattr(batches, "__iter__") and not hasattr(batches, "__getitem__"):
         raise TypeError(f"batches must be something to loop over, got {brief(batches)}")
     if checkpoint is not None:
@@ -107,7 +106,7 @@ def fit(
     optimizers = make_optimizers(
         model, optimizer, lr=lr, weight_decay=weight_decay, betas=betas, momentum=momentum
     )
-    history, stream, first = History(), Stream(batches, steps, remember=checkpoint is not None), 0
+    history, stream, first = History(), BatchIterator(batches, steps, remember=checkpoint is not None), 0
     settings = {
         "steps": steps,
         "lr": lr,
@@ -117,7 +116,7 @@ def fit(
         "optimizer": optimizer,
         "betas": betas,
         "momentum": momentum,
-        "final": final,
+        "min_lr_ratio": min_lr_ratio,
         "batches": len(batches) if isinstance(batches, Sized) else None,
     }
     if checkpoint is not None and has_checkpoint(checkpoint):
@@ -140,7 +139,7 @@ def fit(
             norm = nn.utils.clip_grad_norm_(parameters, math.inf if clip is None else clip)
             if not norm.isfinite():
                 raise FloatingPointError(f"the gradient's norm is {norm.item()} at step {step} of {steps}")
-            rate = lr * warmup_cosine(step, steps, warmup, final)
+            rate = lr * warmup_cosine(step, steps, warmup, min_lr_ratio)
             for each in optimizers:
                 for group in each.param_groups:
                     group["lr"] = rate
@@ -182,7 +181,7 @@ def _save(
     model: nn.Module,
     optimizers: list[torch.optim.Optimizer],
     settings: dict[str, Any],
-    stream: Stream,
+    stream: BatchIterator,
     history: History,
 ) -> None:
     place = {"passes": stream.passes, "position": stream.position}
@@ -195,13 +194,13 @@ def _resume(
     model: nn.Module,
     optimizers: list[torch.optim.Optimizer],
     settings: dict[str, Any],
-    stream: Stream,
+    stream: BatchIterator,
 ) -> tuple[History, int]:
     """What is done, and the number of the first step that is not; wound back to right after it.
 
     The stream is wound before the model is changed: to draw other batches is a reason to refuse as well.
     """
-    saved, put = open_checkpoint(folder, model, optimizers, settings=settings, defaults=LATER)
+    saved, put = open_checkpoint(folder, model, optimizers, settings=settings)
     try:
         step = whole("step", saved.step, 0, settings["steps"])
         passes, position = (whole(name, saved.notes.get(name), 1, step) for name in ("passes", "position"))

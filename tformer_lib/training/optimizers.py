@@ -11,16 +11,16 @@ from tformer_lib.training.muon import Muon
 OPTIMIZERS = ("adamw", "muon")
 
 
-def warmup_cosine(step: int, steps: int, warmup: int, final: float = 0.0) -> float:
+def warmup_cosine(step: int, steps: int, warmup: int, min_lr_ratio: float = 0.0) -> float:
     """The share of the peak learning rate at `step`, counted from 0.
 
-    It climbs in a straight line over the first `warmup` steps to 1, then falls along half a cosine,
-    final + (1 - final) (1 + cos(pi x)) / 2 with x the share of the other steps that is done, towards `final`.
+    It climbs in a straight line over the first `warmup` steps to 1, then falls along half a cosine towards
+    r = `min_lr_ratio`: r + (1 - r) (1 + cos(pi x)) / 2 with x the share of the other steps that is done.
     """
     if step < warmup:
         return (step + 1) / warmup
     cosine = 0.5 * (1 + math.cos(math.pi * (step - warmup) / max(1, steps - warmup)))
-    return final + (1 - final) * cosine
+    return min_lr_ratio + (1 - min_lr_ratio) * cosine
 
 
 def muon_matrices(model: nn.Module) -> list[Tensor]:

@@ -1,0 +1,79 @@
+"""One model, positions told in six ways, and the loss at each place of a window."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from tformer_lib.book.models.positioned import (
+    POSITIONS,
+    loss_by_position,
+    overlapping_windows,
+    positioned_gpt,
+)
+from tformer_lib.core.positions import LearnedPositions, RelativeBias, sinusoidal
+from tformer_lib.core.transformer import TransformerConfig
+from tformer_lib.models.language import language_loss
+from tformer_lib.training import count_parameters
+
+CONFIG = TransformerConfig(d_model=16, n_heads=2, n_blocks=2)
+
+
+def build(name):
+    torch.manual_seed(0)
+    return positioned_gpt(name, CONFIG, 11, length=32, longest=40)
+
+
+@pytest.mark.parametrize("name", POSITIONS)
+def test_differs_from_its_siblings_in_positions_only(name):
+    extra = {"learned": 40 * 16, "relative": 2 * 32}.get(name, 0)
+    model = build(name)
+    assert count_parameters(model) == count_parameters(build("none")) + extra
+    tokens = torch.randint(11, (3, 40))
+    logits = model(tokens)
+    assert logits.shape == (3, 40, 11)
+    torch.testing.assert_close(model(tokens[:, :7]), logits[:, :7], rtol=1e-4, atol=1e-5)
+
+
+def test_each_is_what_its_name_says():
+    assert isinstance(build("learned").positions, LearnedPositions)
+    assert build("rotary").transformer.blocks[0].self_attention.rotary.d_head == 8
+    biases = [b.self_attention.backend.score_bias for b in build("relative").transformer.blocks]
+    assert isinstance(biases[0], RelativeBias)
+    assert biases[0] is biases[1]
+    assert biases[0].max_distance == 32
+    slopes = build("alibi").transformer.blocks[1].self_attention.backend.score_bias.slopes
+    assert slopes.tolist() == [1 / 16, 1 / 256]
+    model, tokens = build("sinusoidal"), torch.randint(11, (1, 5))
+    expected = math.sqrt(16) * model.embed(tokens) + sinusoidal(5, 16)
+    torch.testing.assert_close(model.positions(model.embed(tokens)), expected)
+
+
+def test_an_unknown_name_is_named():
+    with pytest.raises(ValueError, match="rotating"):
+        positioned_gpt("rotating", CONFIG, 11, length=32, longest=40)
+
+
+def test_loss_by_position_is_the_loss_taken_apart():
+    model = build("rotary")
+    windows = torch.randint(11, (7, 13))
+    by_position = loss_by_position(model, windows, batch=3)
+    assert by_position.shape == (12,)
+    torch.testing.assert_close(by_position.mean(), language_loss(model, windows).detach())
+    third = F.cross_entropy(model(windows[:, :-1])[:, 2], windows[:, 3])
+    torch.testing.assert_close(by_position[2], third.detach())
+
+
+def test_overlapping_windows_predict_the_same_tokens_at_many_positions():
+    windows = overlapping_windows(torch.arange(1000), 20, stride=5, count=40, places=2)
+    assert windows.shape == (40, 21)
+    assert (windows.diff(dim=1) == 1).all()
+    assert windows[:3, 0].tolist() == [0, 5, 10]
+    assert windows[20:22, 0].tolist() == [500, 505]
+    assert set(windows[4:20, 1].tolist()) <= set(windows[:, 16].tolist()) | set(windows[:, 1].tolist())
+
+
+def test_overlapping_windows_must_fit():
+    with pytest.raises(ValueError, match="do not fit"):
+        overlapping_windows(torch.arange(100), 20, stride=5, count=40, places=2)

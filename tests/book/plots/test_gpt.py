@@ -1,0 +1,76 @@
+"""The figures of the chapter on GPT: what they draw is what they are given."""
+
+import pytest
+import torch
+
+from tformer_lib.book.plots import gpt as plots
+from tformer_lib.book.plots.style import BookFigure
+
+CURVES = {"characters": ([10, 20], [4.0, 3.0]), "byte pairs": ([10, 40], [3.5, 2.5])}
+ENDS = {"characters": (20, 3.2), "byte pairs": (40, 2.7)}
+RUNGS = {"counting": {"bigram": 3.6, "6-gram": 2.4}, "GPT": {"characters": 2.6}}
+CHOICES = {"as it is": torch.tensor([0.7, 0.2, 0.1]), "top-k, 2": torch.tensor([0.8, 0.2, 0.0])}
+
+
+def figures():
+    return {
+        "learning": plots.learning(CURVES, ENDS, {"6-gram": 2.4}),
+        "ladder": plots.ladder(RUNGS),
+        "next_token": plots.next_token(CHOICES, ["e", "␣", "t"]),
+        "token_time": plots.token_time(
+            [16, 64], {"without cache": [0.01, 0.05], "with cache": [0.002, 0.003]}
+        ),
+    }
+
+
+FIGURES = figures()
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_draws(name):
+    figure = FIGURES[name]
+    assert isinstance(figure, BookFigure)
+    assert figure._repr_png_().startswith(b"\x89PNG")
+    assert any(axis.get_xlabel() for axis in figure.axes)
+
+
+def lines(axis):
+    return [list(line.get_ydata()) for line in axis.lines]
+
+
+def labels(axis):
+    return [text.get_text() for text in axis.get_legend().get_texts()]
+
+
+def test_learning_shows_each_curve_its_end_and_the_baselines():
+    (axis,) = FIGURES["learning"].axes
+    for wanted in ([4.0, 3.0], [3.2], [3.5, 2.5], [2.7], [2.4, 2.4]):
+        assert wanted in lines(axis)
+    assert "6-gram" in [text.get_text() for text in axis.texts]
+    assert len(labels(axis)) == 4
+
+
+def test_the_ladder_has_a_bar_a_model_and_a_colour_a_group():
+    (axis,) = FIGURES["ladder"].axes
+    assert [bar.get_width() for bar in axis.patches] == [3.6, 2.4, 2.6]
+    colours = [bar.get_facecolor() for bar in axis.patches]
+    assert [colours[0] == colours[1], colours[1] == colours[2]] == [True, False]
+    assert [tick.get_text() for tick in axis.get_yticklabels()] == ["bigram", "6-gram", "characters"]
+    assert {"3.60", "2.40", "2.60"} <= {text.get_text() for text in axis.texts}
+    assert labels(axis) == list(RUNGS)
+
+
+def test_tokens_that_cannot_come_are_crossed_out():
+    first, second = FIGURES["next_token"].axes
+    assert [axis.get_title(loc="left") for axis in (first, second)] == list(CHOICES)
+    assert [bar.get_height() for bar in second.patches] == pytest.approx([0.8, 0.2, 0.0])
+    assert [[list(line.get_xdata()) for line in axis.lines] for axis in (first, second)] == [[], [[2]]]
+    assert [tick.get_text() for tick in second.get_xticklabels()] == ["e", "␣", "t"]
+
+
+def test_times_are_in_milliseconds():
+    (axis,) = FIGURES["token_time"].axes
+    assert lines(axis) == [pytest.approx([10.0, 50.0]), pytest.approx([2.0, 3.0])]
+    assert labels(axis) == ["without cache", "with cache"]
+    low, high = axis.get_ylim()
+    assert low < 2.0 < 50.0 < high

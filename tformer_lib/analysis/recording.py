@@ -1,0 +1,63 @@
+"""Looking inside a model while it runs, without a second forward path."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from torch import Tensor, nn
+
+from tformer_lib.core.attention import FusedAttend, MaskedSoftmax, MultiHeadAttention
+
+
+@contextmanager
+def record_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
+    """Yields a dict from the name of each attention layer to its weights (B, H, N, S).
+
+    The dict fills during forward: a hook on the softmax of each `MultiHeadAttention` in `model` stores
+    what the softmax returned (masked, before dropout, detached), so that nothing is computed twice.
+    Names are those of `model.named_modules()`, such as "decoder.blocks.0.cross_attention"; a model
+    that is itself a `MultiHeadAttention` has the name "attention". A layer that runs several times, or
+    is reused under several names, keeps its last weights, under its first name. The hooks go when the
+    block ends, also when it ends in an error; the dict stays.
+
+    Example:
+        >>> with record_attention(model) as weights:
+        ...     model(x)
+        >>> weights["blocks.0.self_attention"].shape   # (B, H, N, S)
+
+    Raises:
+        TypeError: if a layer is fused, and so never computes its weights.
+        ValueError: if there is no attention layer in the model.
+    """
+    layers = {n or "attention": m for n, m in model.named_modules() if isinstance(m, MultiHeadAttention)}
+    if not layers:
+        raise ValueError(f"there is no MultiHeadAttention in this {type(model).__name__}")
+    softmaxes = [_softmax_of(name, layer) for name, layer in layers.items()]
+    weights: dict[str, Tensor] = {}
+    running: list[str] = []  # the layer whose forward is under way: layers may share one softmax
+
+    def store(_module: nn.Module, _inputs: tuple, output: Tensor) -> None:
+        if running:
+            weights[running[-1]] = output.detach()
+
+    with ExitStack() as hooks:
+        for name, layer in layers.items():
+            enter = layer.register_forward_pre_hook(lambda *_, name=name: running.append(name))
+            leave = layer.register_forward_hook(lambda *_: running.clear(), always_call=True)
+            hooks.callback(enter.remove)
+            hooks.callback(leave.remove)
+        for softmax in set(softmaxes):
+            hooks.callback(softmax.register_forward_hook(store).remove)
+        yield weights
+
+
+def _softmax_of(name: str, layer: MultiHeadAttention) -> MaskedSoftmax:
+    """The softmax to listen to in `layer`."""
+    if isinstance(layer.backend, FusedAttend):
+        raise TypeError(
+            f"{name} is fused, and never shows its weights: build the model with Attend instead of "
+            "FusedAttend to look inside"
+        )
+    for module in layer.backend.modules():
+        if isinstance(module, MaskedSoftmax):
+            return module
+    raise TypeError(f"{name}: {type(layer.backend).__name__} has no MaskedSoftmax to listen to")

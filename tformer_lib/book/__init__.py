@@ -1,0 +1,13 @@
+"""What belongs to the book and not to a library: its data, figures, exercises, claims and records."""
+
+from importlib.util import find_spec
+
+for _package in ("IPython", "matplotlib"):
+    if find_spec(_package) is None:
+        raise ImportError(f"the book's part of tformer_lib needs {_package}: pip install 'tformer-lib[book]'")
+
+from tformer_lib.book.claims import claim  # noqa: E402
+from tformer_lib.book.exercises import check  # noqa: E402
+from tformer_lib.book.show import show_source  # noqa: E402
+
+__all__ = ["check", "claim", "show_source"]

@@ -1,0 +1,93 @@
+"""The one way in which a notebook holds a number to what its prose says."""
+
+import html
+import math
+from collections.abc import Container
+from typing import Any, SupportsFloat
+
+from torch import Tensor
+
+MIME = "application/vnd.tformer.claim+json"
+
+
+class ClaimError(AssertionError):
+    """A number left the band in which the book claims it to lie."""
+
+
+class Claim:
+    """A number that held, as a cell shows it: a line for the reader, JSON for a program."""
+
+    def __init__(self, name: str, value: float, band: tuple[float, float], sentence: str, unit: str = ""):
+        self.name, self.value, self.sentence, self.unit = name, value, sentence, unit
+        self.low, self.high = band
+
+    @property
+    def number(self) -> str:
+        """The value with its unit, to four digits."""
+        return f"{self.value:.4g} {self.unit}".rstrip()
+
+    @property
+    def held(self) -> str:
+        """The band in words."""
+        return f"held between {self.low:.4g} and {self.high:.4g}"
+
+    def __str__(self) -> str:
+        return f"{self.sentence}: {self.number} ({self.held}) [{self.name}]"
+
+    def _repr_mimebundle_(
+        self, include: Container[str] | None = None, exclude: Container[str] | None = None
+    ) -> dict[str, Any]:
+        name, sentence, number = map(html.escape, (self.name, self.sentence, self.number))
+        words = f"{sentence} <strong>{number}</strong> <span>{self.held}</span> <code>{name}</code>"
+        return {
+            "text/plain": str(self),
+            "text/html": f'<div class="tformer-claim" id="claim-{name}">{words}</div>',
+            MIME: {
+                "name": self.name,
+                "value": self.value,
+                "low": self.low,
+                "high": self.high,
+                "unit": self.unit,
+                "text": self.sentence,
+            },
+        }
+
+
+def claim(
+    name: str,
+    value: SupportsFloat,
+    band: tuple[SupportsFloat, SupportsFloat],
+    sentence: str,
+    unit: str = "",
+) -> None:
+    """Asserts low <= value <= high, shows the line, and records the claim in the cell's output.
+
+    The record is a display output of type `application/vnd.tformer.claim+json` with the fields
+    name, value, low, high, unit and text, the sentence.
+
+    Args:
+        name: dotted and unique in the book, for instance "attention.score_variance".
+        value: the number; anything that `float` takes, such as a tensor with one element.
+        band: (low, high), the least and the most that it may be.
+        sentence: what the number says.
+        unit: its unit; a pure number has none.
+
+    Raises:
+        TypeError: if the band is no pair of numbers.
+        ValueError: if the band is empty, infinite or not a number.
+        ClaimError: if the value is not finite or leaves the band; the message names all three.
+    """
+    from IPython.display import display
+
+    if not isinstance(band, tuple | list) or len(band) != 2:
+        raise TypeError(f"claim {name!r} needs a band (low, high), got {band!r}")
+    number = float(value.detach() if isinstance(value, Tensor) else value)
+    low, high = map(float, band)
+    if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+        raise ValueError(f"claim {name!r} needs a finite band with low <= high, got [{low}, {high}]")
+    if not low <= number <= high:  # nor is NaN
+        raise ClaimError(
+            f"claim {name!r} does not hold: got {number:.6g} {unit}".rstrip()
+            + f", which is not within [{low:.6g}, {high:.6g}]: {sentence}"
+        )
+    display(Claim(name, number, (low, high), sentence, unit))

@@ -1,0 +1,1 @@
+"""Models of a single chapter: what the transformer is compared with, and what takes it apart."""

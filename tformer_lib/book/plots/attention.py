@@ -1,0 +1,146 @@
+"""Figures of the chapter on attention."""
+
+from collections.abc import Mapping, Sequence
+
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from tformer_lib.book.plots.boxes import squares
+from tformer_lib.book.plots.style import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    PURPLE,
+    RED,
+    BookFigure,
+    book_style,
+    new_figure,
+)
+
+
+@book_style
+def kernel_fits(
+    keys: Float[Tensor, " S"],
+    values: Float[Tensor, " S"],
+    grid: Float[Tensor, " G"],
+    truth: Float[Tensor, " G"],
+    fits: Mapping[float, Float[Tensor, " G"]],
+) -> BookFigure:
+    """Noisy samples, the curve behind them, and one kernel regression for each bandwidth."""
+    figure, axes = new_figure(len(fits), 1, height=5.4, sharex=True, sharey=True)
+    for axis, (bandwidth, fit), colour in zip(axes, fits.items(), (RED, BLUE, PURPLE), strict=False):
+        axis.plot(keys, values, ".", color=GREY, markersize=5)
+        axis.plot(grid, truth, "--", color=BLACK, linewidth=1.2)
+        axis.plot(grid, fit, color=colour)
+        axis.set_title(f"bandwidth $h = {bandwidth:g}$", loc="left")
+        axis.set_ylabel("value")
+    axes[-1].set_xlabel("query")
+    return figure
+
+
+@book_style
+def bandwidth_error(bandwidths: Float[Tensor, " R"], error: Float[Tensor, " R"], noise: float) -> BookFigure:
+    """Error of the regression against its bandwidth, with the two limits named."""
+    figure, axis = new_figure(height=3.2)
+    axis.loglog(bandwidths, error, color=BLUE)
+    best = int(error.argmin())
+    axis.plot(bandwidths[best], error[best], "o", color=RED)
+    axis.annotate(
+        f"best: $h = {float(bandwidths[best]):.2f}$",
+        (float(bandwidths[best]), float(error[best])),
+        xytext=(0, -16),
+        textcoords="offset points",
+        ha="center",
+        color=RED,
+    )
+    axis.axhline(noise, color=GREY, linestyle=":", linewidth=1.5)
+    axis.text(float(bandwidths[0]), noise * 1.04, "the noise in one value", color=GREY, fontsize=11)
+    axis.set(xlabel="bandwidth $h$ (units of the query)", ylabel="RMS error (units of the value)")
+    axis.set_ylim(bottom=float(error.min()) * 0.72)
+    axis.set_yticks([0.1, 0.2, 0.4, 0.8], ["0.1", "0.2", "0.4", "0.8"])
+    axis.set_yticks([], minor=True)
+    axis.set_xticks([0.01, 0.1, 1, 10], ["0.01", "0.1", "1", "10"])
+    return figure
+
+
+@book_style
+def effective_keys(
+    spread: Float[Tensor, " R"], measured: Float[Tensor, " R"], predicted: Float[Tensor, " R"], n_keys: int
+) -> BookFigure:
+    """How many keys a query effectively reads, against the standard deviation of its scores."""
+    figure, axis = new_figure(height=3.4)
+    axis.semilogy(spread, predicted, "--", color=GREY, label=r"$S\,e^{-\sigma^2/2}$")
+    axis.semilogy(spread, measured, color=BLUE, label="measured")
+    axis.set_ylim(0.8, n_keys * 1.3)
+    axis.set_yticks([1, 2, 4, 8, 16, 32, 64], ["1", "2", "4", "8", "16", "32", "64"])
+    axis.set_yticks([], minor=True)
+    axis.set(xlabel=r"standard deviation $\sigma$ of the scores", ylabel="effective number of keys")
+    axis.legend()
+    return figure
+
+
+@book_style
+def score_scale(
+    widths: Sequence[int],
+    spread: Mapping[str, Float[Tensor, " R"]],
+    room: Mapping[str, Float[Tensor, " R"]],
+) -> BookFigure:
+    """Standard deviation of the scores, and what is left of the softmax's gradient, against Dh.
+
+    Both mappings go from a label ("plain", "scaled") to one number for each width.
+    """
+    figure, (top, bottom) = new_figure(2, 1, height=5.2, sharex=True)
+    for (label, values), colour, marker in zip(spread.items(), (RED, BLUE), "os", strict=True):
+        top.loglog(widths, values, marker=marker, color=colour, label=label)
+        bottom.semilogx(widths, room[label], marker=marker, color=colour)
+    top.set_ylabel("std. dev. of a score")
+    top.set_yticks([1, 2, 4, 8, 16, 32], ["1", "2", "4", "8", "16", "32"])
+    top.set_yticks([], minor=True)
+    top.legend()
+    bottom.set_ylabel(r"$\mathrm{tr}\,\partial a/\partial z$")
+    bottom.set_ylim(0, 1)
+    bottom.set_xlabel("width $D_h$ of queries and keys")
+    bottom.set_xticks(list(widths), [f"{w:,}" for w in widths])
+    bottom.set_xticks([], minor=True)
+    return figure
+
+
+@book_style
+def masks(panels: Mapping[str, Bool[Tensor, "N S"]]) -> BookFigure:
+    """Masks side by side, filled where a query may attend to a key."""
+    figure, axes = new_figure(1, len(panels), height=2.4, sharey=True)
+    for axis, (title, mask) in zip(axes, panels.items(), strict=True):
+        squares(axis, title, mask, "key $s$")
+    axes[0].set_ylabel("query $n$")
+    return figure
+
+
+@book_style
+def accuracy_by_length(
+    lengths: Sequence[int], accuracy: Mapping[str, Float[Tensor, "runs L"]], trained_to: int
+) -> BookFigure:
+    """Share of sequences without a mistake against their length: each run faint, the mean of runs bold."""
+    figure, axis = new_figure(height=4.2)
+    styles = ((RED, "o"), (BLUE, "s"), (GREEN, "^"))
+    for (label, runs), (colour, marker) in zip(accuracy.items(), styles, strict=False):
+        axis.plot(lengths, runs.T, color=colour, linewidth=0.8, alpha=0.5)
+        axis.plot(lengths, runs.mean(dim=0), color=colour, marker=marker, label=label)
+    axis.axvline(trained_to, color=GREY, linewidth=1)
+    axis.text(trained_to - 0.3, 0.5, "longest trained", color=GREY, fontsize=11, ha="right")
+    axis.set(xlabel="length of the sequence (symbols)", ylabel="exact matches (share)", ylim=(-0.03, 1.05))
+    axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    return figure
+
+
+@book_style
+def alignment(weights: Float[Tensor, "N S"], source: Sequence[str], target: Sequence[str]) -> BookFigure:
+    """Attention weights as a map: written words down, read words across, each row summing to one."""
+    figure, axis = new_figure(height=4.2)
+    image = axis.imshow(weights.numpy(force=True), vmin=0, vmax=1)
+    axis.set_xticks(range(len(source)), source, rotation=45, ha="right")
+    axis.set_yticks(range(len(target)), target)
+    axis.set(xlabel="English, read", ylabel="German, written")
+    axis.spines[:].set_visible(False)
+    figure.colorbar(image, ax=axis, label="weight", shrink=0.8)
+    return figure

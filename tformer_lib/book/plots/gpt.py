@@ -1,0 +1,122 @@
+"""The figures of the chapter on GPT."""
+
+from collections.abc import Mapping, Sequence
+
+from jaxtyping import Float
+from torch import Tensor
+
+from tformer_lib.book.plots.style import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    RED,
+    SKY,
+    BookFigure,
+    book_style,
+    new_figure,
+)
+
+Number = float | int
+Curve = tuple[Sequence[Number], Sequence[Number]]
+
+
+@book_style
+def learning(
+    training: Mapping[str, Curve], held_out: Mapping[str, tuple[Number, Number]], lines: Mapping[str, float]
+) -> BookFigure:
+    """Bits per character against characters read, a curve for each model and a dot where it was examined.
+
+    Args:
+        training: from a model's name to (characters read, bits per character of what was read).
+        held_out: from the same names to (characters read, bits per character of held-out text).
+        lines: from a name to bits, drawn as a dotted line.
+    """
+    figure, axis = new_figure(height=4.3)
+    for (name, (read, bits)), (colour, marker) in zip(
+        training.items(), ((BLUE, "o"), (RED, "s")), strict=False
+    ):
+        axis.plot(read, bits, color=colour, linewidth=1.4, label=f"{name}, training")
+        x, y = held_out[name]
+        axis.plot([x], [y], marker, color=colour, markersize=9, label=f"{name}, held out")
+    right = max(x for x, _ in held_out.values())
+    for name, value in lines.items():
+        axis.axhline(value, color=GREY, linestyle=":", linewidth=1.5)
+        axis.text(0.93 * right, value + 0.02, name, color=GREY, fontsize=11, ha="right", va="bottom")
+    axis.set(xlabel="characters read (thousands)", ylabel="bits per character", ylim=(1.9, 5.2))
+    axis.legend(loc="upper right")
+    return figure
+
+
+@book_style
+def ladder(groups: Mapping[str, Mapping[str, float]]) -> BookFigure:
+    """Bits per character, a bar a model, in groups of one colour.
+
+    Args:
+        groups: from a group's title to its rungs: from a model's name to its bits.
+    """
+    rows = sum(map(len, groups.values()))
+    figure, axis = new_figure(height=0.36 * rows + 0.45 * len(groups) + 1.0)
+    place = 0.0
+    places: list[float] = []
+    names: list[str] = []
+    for (title, rungs), colour in zip(groups.items(), (GREY, SKY, BLUE, ORANGE), strict=False):
+        at = [place + i for i in range(len(rungs))]
+        axis.barh(at, list(rungs.values()), color=colour, height=0.7, label=title)
+        for y, value in zip(at, rungs.values(), strict=True):
+            axis.text(value + 0.06, y, f"{value:.2f}", va="center")
+        places, names, place = places + at, names + list(rungs), place + len(rungs) + 0.5
+    axis.set_yticks(places, names)
+    axis.invert_yaxis()
+    axis.tick_params(axis="y", length=0)
+    highest = max(value for rungs in groups.values() for value in rungs.values())
+    axis.set(xlabel="bits per character, held out", xlim=(0, highest * 1.14))
+    axis.legend(loc="lower left", bbox_to_anchor=(-0.05, 1.0))
+    return figure
+
+
+@book_style
+def next_token(panels: Mapping[str, Float[Tensor, " vocab"]], tokens: Sequence[str]) -> BookFigure:
+    """One distribution under several settings: a bar a token, and below the bars what the tokens are.
+
+    Args:
+        panels: from a setting to the probabilities of these tokens.
+        tokens: how the tokens are written.
+    """
+    figure, axes = new_figure(len(panels), 1, height=1.45 * len(panels) + 0.5, sharex=True, sharey=True)
+    for axis, (title, p) in zip(axes, panels.items(), strict=True):
+        values = p.tolist()
+        axis.bar(range(len(values)), values, color=[BLUE if v > 0 else GREY for v in values], width=0.75)
+        gone = [i for i, v in enumerate(values) if v == 0]
+        if gone:
+            axis.plot(gone, [0.02] * len(gone), "x", color=RED, markersize=7, markeredgewidth=2)
+        axis.set_title(title, loc="left", pad=3)
+        axis.set_ylabel("$p$")
+        axis.locator_params(axis="y", nbins=4)
+    axes[-1].set_xticks(range(len(tokens)), list(tokens))
+    axes[-1].set_xlabel("next token, from likely to unlikely (× cannot come)")
+    return figure
+
+
+@book_style
+def token_time(lengths: Sequence[int], seconds: Mapping[str, Sequence[float]]) -> BookFigure:
+    """Milliseconds for one more token against the length of the text before it, both axes logarithmic.
+
+    Args:
+        lengths: how many tokens there are.
+        seconds: from a label to one time a length.
+    """
+    figure, axis = new_figure(height=3.6)
+    looks = ((RED, "o"), (BLUE, "s"), (GREEN, "^"))
+    for (label, times), (colour, marker) in zip(seconds.items(), looks, strict=False):
+        axis.loglog(lengths, [1000 * t for t in times], color=colour, marker=marker, label=label)
+    axis.set_xticks(list(lengths), [f"{n:,}" for n in lengths])
+    axis.set_xticks([], minor=True)
+    axis.set_yticks([1, 3, 10, 30, 100, 300], ["1", "3", "10", "30", "100", "300"])
+    axis.set_yticks([], minor=True)
+    low, high = (1000 * f(min(t) if f is min else max(t) for t in seconds.values()) for f in (min, max))
+    axis.set(
+        xlabel="length of the text (tokens)", ylabel="time for one token (ms)", ylim=(low / 1.6, high * 1.6)
+    )
+    axis.legend()
+    return figure

@@ -1,0 +1,195 @@
+"""The figures of the chapter on ImageGPT, as far as they are about pixels."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import MaxNLocator
+from torch import Tensor
+
+from tformer_lib.book.plots.style import BLUE, GREEN, GREY, ORANGE, RED, BookFigure, book_style, new_figure
+
+Picture = Float[Tensor, "height width"]
+
+
+def _draw(axis: Any, picture: Picture, frame: str | None = None) -> None:
+    """One picture, black to white, without ticks; with a coloured frame, if it has one."""
+    axis.imshow(picture.numpy(), cmap="gray", vmin=0, vmax=1)
+    axis.set(xticks=[], yticks=[])
+    axis.spines[:].set_visible(frame is not None)
+    for side in axis.spines.values():
+        side.set(color=frame or GREY, linewidth=1.5)
+
+
+@book_style
+def raster(picture: Picture, tokens: Sequence[int], upto: int) -> BookFigure:
+    """A small picture in raster order: what is known, with the number of its level; the next (?); the rest.
+
+    Args:
+        picture: with grey values from 0 to 1.
+        tokens: the level of each pixel, in raster order.
+        upto: how many are known; the one after them is next.
+    """
+    height, width = picture.shape
+    figure, axis = new_figure(height=5.4 * height / width)
+    _draw(axis, picture)
+    for n, token in enumerate(tokens):
+        row, column = divmod(n, width)
+        if n < upto:
+            colour = "black" if picture[row, column] > 0.5 else "white"
+            axis.text(column, row, str(token), color=colour, ha="center", va="center", fontsize=11)
+        elif n == upto:
+            axis.text(column, row, "?", color=RED, ha="center", va="center", weight="bold", zorder=5)
+            axis.add_patch(_framed(column, row))
+        else:
+            axis.add_patch(_veil(column, row))
+    return figure
+
+
+def _framed(column: int, row: int) -> Rectangle:
+    """A thick outline around one pixel."""
+    corner = (column - 0.5, row - 0.5)
+    return Rectangle(corner, 1, 1, facecolor="white", edgecolor=RED, linewidth=3, zorder=4)
+
+
+def _veil(column: int, row: int) -> Rectangle:
+    """A pixel that is not known yet."""
+    corner = (column - 0.5, row - 0.5)
+    return Rectangle(corner, 1, 1, facecolor="white", edgecolor=GREY, alpha=0.75, linewidth=0.3, zorder=3)
+
+
+@book_style
+def ladder(groups: Mapping[str, Mapping[str, float]]) -> BookFigure:
+    """Bits per pixel, a horizontal bar each, longest first within its group; the number stands at its end.
+
+    Args:
+        groups: from a group's name to its members and their bits.
+    """
+    bars = [
+        (name, bits, colour)
+        for (_, members), colour in zip(groups.items(), (GREY, BLUE, GREEN, ORANGE), strict=False)
+        for name, bits in members.items()
+    ]
+    figure, axis = new_figure(height=0.38 * len(bars) + 1.3)
+    for y, (_, bits, colour) in enumerate(bars):
+        axis.barh(y, bits, color=colour, height=0.75)
+        axis.text(bits + 0.02, y, f"{bits:.2f}", va="center")
+    axis.set_yticks(range(len(bars)), [name for name, *_ in bars])
+    axis.invert_yaxis()
+    axis.tick_params(axis="y", length=0)
+    axis.set(xlabel="bits per pixel, held out", xlim=(0, 1.15 * max(bits for _, bits, _ in bars)))
+    for name, colour in zip(groups, (GREY, BLUE, GREEN, ORANGE), strict=False):
+        axis.barh([0], [0], color=colour, label=name)
+    axis.legend(loc="lower right")
+    return figure
+
+
+@book_style
+def completions(rows: Mapping[str, Sequence[Picture]], columns: int = 6) -> BookFigure:
+    """Pictures below each other: a row for each name, in blocks of so many columns.
+
+    Args:
+        rows: from a row's name to its pictures, as many in each; where a picture has values that are no
+            numbers, it is blank.
+        columns: pictures side by side.
+    """
+    count = len(next(iter(rows.values())))
+    blocks = -(-count // columns)
+    figure, axes = new_figure(
+        blocks * len(rows), columns, height=0.78 * blocks * len(rows) + 0.2, squeeze=False
+    )
+    for block in range(blocks):
+        for r, (name, pictures) in enumerate(rows.items()):
+            line = axes[block * len(rows) + r]
+            for c, axis in enumerate(line):
+                axis.set_axis_off()
+                if block * columns + c < count:
+                    axis.set_axis_on()
+                    axis.set_facecolor("#e8eef4")
+                    _draw(axis, pictures[block * columns + c])
+            line[0].set_ylabel(name, rotation=0, ha="right", va="center", fontsize=11)
+    return figure
+
+
+@book_style
+def gallery(pictures: Sequence[Picture], columns: int = 8) -> BookFigure:
+    """Pictures in reading order, so many a row."""
+    rows = -(-len(pictures) // columns)
+    figure, axes = new_figure(rows, columns, height=0.68 * rows + 0.1, squeeze=False)
+    for axis in axes.flat:
+        axis.set_axis_off()
+    for axis, picture in zip(axes.flat, pictures, strict=False):
+        axis.set_axis_on()
+        _draw(axis, picture)
+    return figure
+
+
+@book_style
+def probe(curves: Mapping[str, Sequence[float]], pixels: float) -> BookFigure:
+    """The accuracy of a linear probe against depth: a line a model, and a dotted line for the pixels.
+
+    Args:
+        curves: from a model's name to its accuracy at the input of the first block, then after each block.
+        pixels: the accuracy of the same probe on the pixels themselves.
+    """
+    figure, axis = new_figure(height=3.6)
+    looks = ((BLUE, "o", "-"), (GREEN, "s", "-"), (ORANGE, "^", "--"), (RED, "v", "--"))
+    for (name, values), (colour, marker, dashes) in zip(curves.items(), looks, strict=False):
+        options = {"color": colour, "marker": marker, "linestyle": dashes, "label": name}
+        axis.plot(range(1, len(values)), values[1:], markersize=6, **options)
+    axis.axhline(pixels, color=GREY, linestyle=":", linewidth=1.5)
+    deepest = max(len(values) for values in curves.values()) - 1
+    axis.text(deepest + 0.1, pixels - 0.008, "pixels", color=GREY, ha="right", va="top", fontsize=11)
+    axis.set(xlabel="after block", ylabel="digits named rightly")
+    axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axis.legend(loc="lower left", bbox_to_anchor=(-0.08, 1.0), ncols=2)
+    return figure
+
+
+@book_style
+def neighbourhoods(ratios: Mapping[str, Float[Tensor, "rows columns"]], reach: int = 4) -> BookFigure:
+    """How many times chance attention goes to each pixel around the next one: a panel a head.
+
+    Args:
+        ratios: from a panel's title to weight over chance by rows up and columns right, the next pixel's
+            own row first, its column in the middle.
+        reach: how many rows up and columns to each side are drawn.
+    """
+    columns = 2
+    rows = -(-len(ratios) // columns)
+    figure, axes = new_figure(rows, columns, height=2.0 * rows + 1.2, squeeze=False)
+    image = None
+    for axis in axes.flat:
+        axis.set_axis_off()
+    for axis, (title, ratio) in zip(axes.flat, ratios.items(), strict=False):
+        middle = ratio.shape[1] // 2
+        near = ratio[: reach + 1, middle - reach : middle + reach + 1].flip(0).numpy()
+        near = np.where(np.isnan(near), np.nan, np.clip(near, 1 / 8, 8))  # the ends of the scale
+        image = axis.imshow(
+            np.log2(near), vmin=-3, vmax=3, extent=(-reach - 0.5, reach + 0.5, -0.5, reach + 0.5)
+        )
+        axis.set_axis_on()
+        axis.plot([0], [0], marker="s", color=RED, markersize=8)
+        axis.set_title(title, loc="left")
+        axis.set(xticks=range(-reach, reach + 1, 2), yticks=range(0, reach + 1, 2))
+        axis.tick_params(length=0)
+    for axis in axes[:, 0]:
+        axis.set_ylabel("rows up")
+    for axis in axes[-1]:
+        axis.set_xlabel("columns right")
+    if image is not None:
+        bar = figure.colorbar(image, ax=list(axes.flat), orientation="horizontal", shrink=0.7, pad=0.04)
+        bar.set_ticks([-3, -2, -1, 0, 1, 2, 3], labels=["⅛", "¼", "½", "1", "2", "4", "8"])
+        bar.set_label("times chance")
+    return figure
+
+
+def as_pictures(pixels: Float[Tensor, "B 1 height width"], known: int | None = None) -> list[Tensor]:
+    """Each image without its channel, and blank from pixel `known` on."""
+    flat = pixels.flatten(1).clone()
+    if known is not None:
+        flat[:, known:] = torch.nan
+    return list(flat.view(len(pixels), *pixels.shape[2:]))

@@ -1,0 +1,138 @@
+"""The figures of the chapter on multi-head self-attention."""
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from matplotlib.patches import Rectangle
+from torch import Tensor
+
+from tformer_lib.book.plots.style import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    RED,
+    SKY,
+    BookFigure,
+    book_style,
+    new_figure,
+)
+
+TOKEN_COLOURS = (SKY, ORANGE, GREEN, "#DDDDDD")  # light enough for black type
+
+
+@book_style
+def split_panels(panels: Mapping[str, Tensor]) -> BookFigure:
+    """One row of boxes per way of splitting, one box per head; a cell is coloured by its token.
+
+    Args:
+        panels: from a title to the split numbers, (H, N, Dh), in which the entry of token n and
+            feature d is 10 n + d; at most four tokens.
+    """
+    figure, axes = new_figure(len(panels), height=2.1 * len(panels), squeeze=False)
+    for axis, (title, heads) in zip(axes[:, 0], panels.items(), strict=True):
+        n_heads, n_tokens, d_head = heads.shape
+        for h in range(n_heads):
+            left = h * (d_head + 1.5)
+            axis.text(left + d_head / 2, -0.35, f"head {h}", ha="center", va="center")
+            for row in range(n_tokens):
+                for column in range(d_head):
+                    token, feature = divmod(int(heads[h, row, column]), 10)
+                    axis.add_patch(
+                        Rectangle(
+                            (left + column, row), 1, 1, facecolor=TOKEN_COLOURS[token], edgecolor="white"
+                        )
+                    )
+                    label = f"{token}.{feature}"
+                    axis.text(left + column + 0.5, row + 0.5, label, ha="center", va="center")
+        axis.set(title=title, xlim=(-0.5, n_heads * (d_head + 1.5) - 1), ylim=(n_tokens + 0.1, -0.8))
+        axis.set_axis_off()
+    return figure
+
+
+@book_style
+def error_curves(steps: Sequence[int], curves: Mapping[int, Tensor], floor: float) -> BookFigure:
+    """Normalised error against training step, one thin line per seed, one colour per number of heads.
+
+    Args:
+        steps: the steps at which the error was taken.
+        curves: from a number of heads to its errors, (seeds, steps).
+        floor: the error that one head cannot pass, drawn dashed.
+    """
+    figure, axis = new_figure(height=3.3)
+    names = {1: "one head", 2: "two heads"}
+    for (n_heads, errors), colour in zip(curves.items(), (RED, BLUE), strict=False):
+        for seed, line in enumerate(errors):
+            label = f"{names.get(n_heads, f'{n_heads} heads')}, {len(errors)} seeds" if seed == 0 else None
+            dashes = "-" if n_heads == 1 else "--"  # a line of one kind shows above the other
+            axis.plot(steps, line.tolist(), dashes, color=colour, linewidth=1.6, alpha=0.8, label=label)
+    axis.axhline(floor, color=GREY, linestyle="--", linewidth=1.5)
+    axis.text(steps[-1], floor + 0.03, "floor for one head", color=GREY, fontsize=11, ha="right", va="bottom")
+    axis.set(xlabel="training step", ylabel="error / predicting zero", ylim=(-0.03, 1.12))
+    axis.legend(loc="upper right", bbox_to_anchor=(1.0, 1.04))
+    return figure
+
+
+@book_style
+def query_weights(rows: Mapping[str, Tensor], tokens: Sequence[str]) -> BookFigure:
+    """How much the query reads from each token: a heat map with a row per head, numbers in the cells.
+
+    Args:
+        rows: from a head's name to its weights, (S,).
+        tokens: a name for each token.
+    """
+    figure, axis = new_figure(height=0.55 * len(rows) + 1.3)
+    weights = torch.stack(list(rows.values())).numpy()
+    axis.imshow(weights, vmin=0, vmax=1, aspect="auto")
+    for i, row in enumerate(weights.tolist()):
+        for j, value in enumerate(row):
+            colour = "black" if value > 0.5 else "white"
+            axis.text(j, i, f"{value:.2f}", ha="center", va="center", color=colour, fontsize=11)
+    axis.set_xticks(range(len(tokens)), tokens)
+    axis.set_yticks(range(len(rows)), list(rows))
+    axis.set_xlabel("token the query reads (its marker)")
+    axis.tick_params(length=0)
+    axis.spines[:].set_visible(False)
+    return figure
+
+
+@book_style
+def attention_cost(lengths: Sequence[int], d_model: int, milliseconds: Sequence[float]) -> BookFigure:
+    """Above, the FLOPs of the layer's two parts against N; below, the time measured.
+
+    Args:
+        lengths: sequence lengths N.
+        d_model: the width D; the parts are 8 N D^2 (projections) and 4 N^2 D (scores and mixing).
+        milliseconds: the time of one forward pass at each length.
+    """
+    figure, (above, below) = new_figure(2, height=5.2, sharex=True)
+    n = torch.tensor(lengths, dtype=torch.float64).numpy()
+    above.loglog(n, 8 * n * d_model**2, color=BLUE, marker="o", markersize=4, label="projections, $8ND^2$")
+    above.loglog(n, 4 * n**2 * d_model, color=RED, marker="o", markersize=4, label="pairs, $4N^2D$")
+    above.axvline(2 * d_model, color=GREY, linestyle="--", linewidth=1.2)
+    above.text(2.15 * d_model, 16 * d_model**2 * lengths[0], "$N=2D$", color=GREY, fontsize=11)
+    above.set_ylabel("FLOPs")
+    above.legend(loc="upper left")
+    below.loglog(n, milliseconds, color=BLACK, marker="o", markersize=4, label="measured")
+    guide = milliseconds[-1] * (n / n[-1]) ** 2
+    below.loglog(n[-4:], 0.4 * guide[-4:], color=RED, linestyle="--", label="slope 2")
+    below.axvline(2 * d_model, color=GREY, linestyle="--", linewidth=1.2)
+    below.set(xlabel="sequence length $N$", ylabel="time (ms)")
+    below.set_xticks(lengths, [f"{length:,}" for length in lengths])
+    below.minorticks_off()
+    below.legend(loc="upper left")
+    return figure
+
+
+@book_style
+def attention_map(weights: Tensor) -> BookFigure:
+    """One head's weights (N, S) as a heat map, queries down and keys across."""
+    figure, axis = new_figure(height=4.4)
+    image = axis.imshow(weights.numpy(), vmin=0, vmax=1)
+    ticks = range(0, weights.shape[0], 5)
+    axis.set_xticks(ticks)
+    axis.set_yticks(ticks)
+    axis.set(xlabel="key: place in the input", ylabel="query: place in the output")
+    figure.colorbar(image, label="attention weight", shrink=0.9)
+    return figure

@@ -1,0 +1,184 @@
+"""The figures of the chapter on the transformer."""
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from jaxtyping import Bool
+from matplotlib.axes import Axes
+from matplotlib.patches import FancyBboxPatch
+from torch import Tensor
+
+from tformer_lib.book.plots.boxes import IN, OUT, STATE, arrow, box, squares
+from tformer_lib.book.plots.style import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    RED,
+    SKY,
+    BookFigure,
+    book_style,
+    new_figure,
+)
+
+LN, MLP = "LN", "MLP"
+
+
+def _sublayer(axis: Axes, x: float, side: int, y: float, text: str) -> None:
+    """A skip connection: from the stream at x a branch, through norm and sublayer, and back at y + 1.5."""
+    branch = x + side * 1.8
+    axis.plot((x, branch), (y, y), color=BLACK, linewidth=1.2, solid_capstyle="butt")
+    arrow(axis, (branch, y), (branch, y + 0.3))
+    box(axis, branch, y + 0.6, LN, STATE, 0.8)
+    arrow(axis, (branch, y + 0.9), (branch, y + 1.2))
+    box(axis, branch, y + 1.5, text, IN if text == MLP else OUT, 2.4)
+    arrow(axis, (branch - side * 1.2, y + 1.5), (x + side * 0.2, y + 1.5))
+    axis.text(x, y + 1.5, "+", ha="center", va="center", bbox={"boxstyle": "circle,pad=0.1", "fc": "white"})
+
+
+def _stack(axis: Axes, x: float, side: int, sublayers: Sequence[str]) -> float:
+    """A stack on the stream at x: one block framed, the final norm above it. Returns where it ends."""
+    top = 0.55 + 2.2 * len(sublayers)
+    left, right = sorted((x - side * 0.4, x + side * 3.2))
+    frame = FancyBboxPatch(
+        (left, 0.25), right - left, top - 0.3, boxstyle="round,pad=0,rounding_size=0.15", fill=False, ec=GREY
+    )
+    axis.add_patch(frame)
+    axis.text(x + side * 3.1, 0.35, "× $M$", color=GREY, ha="right" if side > 0 else "left", va="bottom")
+    axis.plot((x, x), (-0.3, top + 0.1), color=BLUE, linewidth=3, zorder=0)
+    for i, text in enumerate(sublayers):
+        _sublayer(axis, x, side, 0.65 + 2.2 * i, text)
+    box(axis, x, top + 0.4, LN, STATE, 0.8)
+    return top + 0.7
+
+
+@book_style
+def machines() -> BookFigure:
+    """Encoder (left) and decoder (right) as pre-norm stacks, joined by cross-attention: one block of each."""
+    figure, axis = new_figure(height=6.2)
+    left, right, reads = 0.0, 7.4, 0.65 + 2.2 + 1.5
+    end = _stack(axis, left, 1, ("attention", MLP))
+    axis.plot((left, left, 3.7, 3.7), (end, end + 0.4, end + 0.4, reads), color=RED, linewidth=1.2)
+    arrow(axis, (3.7, reads), (right - 1.8 - 1.22, reads), RED)
+    axis.text(left + 0.1, end + 0.5, "encoder's output:\nkeys and values", color=RED, va="bottom")
+    end = _stack(axis, right, -1, ("causal attention", "cross-attention", MLP))
+    arrow(axis, (right, end), (right, end + 0.6), BLUE)
+    axis.text(right + 0.4, end + 0.6, "next token", ha="right", va="bottom")
+    axis.text(left - 0.4, -0.4, "source tokens", va="top")
+    axis.text(right + 0.4, -0.4, "target tokens", ha="right", va="top")
+    axis.set(xlim=(-0.5, right + 0.5), ylim=(-0.9, end + 1.1))
+    axis.set_axis_off()
+    return figure
+
+
+@book_style
+def dependence(panels: Mapping[str, Bool[Tensor, "N S"]]) -> BookFigure:
+    """Which input each output depends on: a square filled where it does, outputs down, inputs across."""
+    sizes = [table.shape[1] for table in panels.values()]
+    figure, axes = new_figure(1, len(panels), height=2.5, sharey=True, width_ratios=sizes)
+    for axis, (title, table) in zip(axes, panels.items(), strict=True):
+        squares(axis, title, table, "input")
+    axes[0].set_ylabel("output")
+    return figure
+
+
+@book_style
+def learning_curves(
+    train: Sequence[float],
+    held_out: Mapping[int, float],
+    rates: Sequence[float],
+    lines: Mapping[str, float],
+) -> BookFigure:
+    """Training and held-out loss against the step, above the learning rate of each step.
+
+    Args:
+        train: the loss of each step.
+        held_out: from a step to the held-out loss measured there.
+        rates: the learning rate of each step.
+        lines: from a name to a loss drawn as a dotted line, such as that of a baseline.
+    """
+    figure, (top, bottom) = new_figure(2, 1, height=4.6, sharex=True, height_ratios=(3, 1))
+    top.plot(range(len(train)), train, color=SKY, linewidth=1, label="training, each step")
+    top.plot(list(held_out), list(held_out.values()), color=BLUE, marker="o", label="held out")
+    for name, value in lines.items():
+        top.axhline(value, color=GREY, linestyle=":", linewidth=1.5)
+        top.text(len(train), value, name, color=GREY, fontsize=11, ha="right", va="bottom")
+    top.set_ylabel("loss (nats per character)")
+    top.legend(loc="upper right", bbox_to_anchor=(1.0, 0.88))
+    bottom.plot(range(len(rates)), rates, color=RED)
+    bottom.set(xlabel="training step", ylabel="learning rate", ylim=(0, 1.1 * max(rates)))
+    return figure
+
+
+@book_style
+def signal_by_width(
+    widths: Sequence[int], scores: Mapping[str, Sequence[float]], added: Mapping[str, Sequence[float]]
+) -> BookFigure:
+    """Standard deviation of the scores, and of what attention adds, against the width, for each rule."""
+    figure, (top, bottom) = new_figure(2, 1, height=5.0, sharex=True)
+    for (label, values), colour, marker in zip(scores.items(), (RED, BLUE), "os", strict=True):
+        top.loglog(widths, values, color=colour, marker=marker, label=label)
+        bottom.loglog(widths, added[label], color=colour, marker=marker)
+    top.set_ylabel("std. dev. of a score")
+    top.legend(loc="lower right")
+    bottom.set_ylabel("std. dev. of what\nattention adds")
+    bottom.set_xlabel("width $D$")
+    bottom.set_xticks(list(widths), [f"{w:,}" for w in widths])
+    bottom.set_xticks([], minor=True)
+    top.set_yticks([0.03, 0.1, 0.3, 1], ["0.03", "0.1", "0.3", "1"])
+    bottom.set_yticks([0.003, 0.01, 0.03, 0.1, 0.3], ["0.003", "0.01", "0.03", "0.1", "0.3"])
+    for axis in (top, bottom):
+        axis.set_yticks([], minor=True)
+    return figure
+
+
+@book_style
+def plateau(
+    panels: Mapping[str, Mapping[str, Sequence[Sequence[float]]]], every: int, unigram: float
+) -> BookFigure:
+    """Loss against step on a logarithmic axis, a line for each seed, with the unigram's loss dotted.
+
+    Args:
+        panels: from a title to its runs: from a label to one list for each seed, a loss every so many steps.
+        every: the number of steps between two entries.
+        unigram: the loss of knowing how frequent each character is.
+    """
+    figure, axes = new_figure(len(panels), 1, height=2.5 * len(panels), sharex=True, sharey=True)
+    labels = list(dict.fromkeys(label for runs in panels.values() for label in runs))
+    colours = dict(zip(labels, (RED, BLUE, PURPLE), strict=False))
+    for axis, (title, runs) in zip(axes, panels.items(), strict=True):
+        axis.axhline(unigram, color=GREY, linestyle=":", linewidth=1.5)
+        for label, losses in runs.items():
+            for seed, loss in enumerate(losses):
+                steps = [every * (i + 1) for i in range(len(loss))]
+                axis.semilogx(steps, loss, color=colours[label], linewidth=1.4, label=None if seed else label)
+        axis.set_title(title, loc="left")
+        axis.set_ylabel("loss (nats\nper character)")
+        axis.legend(loc="lower left")
+    axes[0].text(4000, unigram + 0.03, "unigram", color=GREY, fontsize=11, ha="right", va="bottom")
+    axes[-1].set_xlabel("training step")
+    ticks = (50, 100, 200, 500, 1000, 2000, 4000)
+    axes[-1].set_xticks(ticks, [f"{step:,}" for step in ticks])
+    axes[-1].set_xticks([], minor=True)
+    return figure
+
+
+@book_style
+def components(counts: Mapping[str, Mapping[str, int]]) -> BookFigure:
+    """One bar for each model, divided into the shares of its components."""
+    figure, axis = new_figure(height=0.32 * len(counts) + 1.5)
+    names = list(counts)
+    parts = list(next(iter(counts.values())))
+    left = torch.zeros(len(names))
+    for part, colour in zip(parts, (ORANGE, PURPLE, BLUE, SKY, BLACK, GREEN), strict=True):
+        share = torch.tensor([counts[n][part] / sum(counts[n].values()) for n in names])
+        axis.barh(range(len(names)), share, left=left, color=colour, label=part, height=0.75)
+        left = left + share
+    axis.set_yticks(range(len(names)), names)
+    axis.set_ylim(len(names) - 0.5, -0.5)
+    axis.set(xlim=(0, 1), xlabel="share of the parameters", ylabel="")
+    axis.tick_params(axis="y", length=0)
+    figure.legend(*axis.get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    return figure
