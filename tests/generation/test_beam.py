@@ -167,7 +167,7 @@ def test_a_batch_finds_what_each_finds_alone(kind):
         assert [h.score for h in found] == pytest.approx([h.score for h in alone], abs=1e-4)
 
 
-@pytest.mark.parametrize("num_beams", [1, 2, 4])
+@pytest.mark.parametrize("beams", [1, 2, 4])
 @pytest.mark.parametrize("length_penalty", [0.0, 0.6, 1.0, 2.0])
 def test_finds_what_transformers_finds(beams, length_penalty):
     found = 0

@@ -33,7 +33,7 @@ def model(seed=0):
 SENTENCES = ["house", "a", "gardens", "cat", "lighthouse", "be"]
 
 
-@pytest.mark.parametrize("num_beams", [1, 3])
+@pytest.mark.parametrize("beams", [1, 3])
 @pytest.mark.parametrize("batch", [1, 4, 100])
 def test_each_sentence_gets_its_own_translation(beams, batch):
     translator, letters = model().eval(), Letters()
