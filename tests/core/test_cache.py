@@ -112,6 +112,9 @@ def test_a_context_is_read_once():
         assert torch.equal(layer(x, torch.zeros_like(context), cache=cache), first)  # it is not read again
         with pytest.raises(ValueError, match="a context of 5 tokens, and this one has 4"):
             layer(x, context[:, :4], cache=cache)
+    with pytest.raises(RuntimeError, match=r"torch\.no_grad"):  # of what is held there would be no gradient
+        layer(x, context, cache=cache)
+    assert cache.length == 5
 
 
 def test_selected_rows_keep_their_context():

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from tformer_lib.core.cache import LayerCache, undone_if_refused
+from tformer_lib.core.cache import LayerCache, refuse_gradients, undone_if_refused
 from tformer_lib.core.shapes import check_broadcast, check_mask, check_qkv, check_tokens
 from tformer_lib.numbers import flag, real, whole
 
@@ -291,6 +291,7 @@ class MultiHeadAttention(nn.Module):
         past = 0 if cache is None else cache.length
         q = self.norm_q(self.split_heads(self.W_q(x)))
         if context is not None and cache is not None and past > 0:
+            refuse_gradients(q)
             k, v = cache.held()  # a context does not grow: it has been read at the first call
         else:
             source = x if context is None else context

@@ -46,8 +46,7 @@ class LayerCache:
                 not one value for each key.
             TypeError: if their dtype is another.
         """
-        if torch.is_grad_enabled() and (k.requires_grad or v.requires_grad):
-            raise RuntimeError("a cache is for generating, not for training: use it under torch.no_grad()")
+        refuse_gradients(k, v)
         self.check(k, v)
         self._keys = self._with_room(self._keys, k)
         self._values = self._with_room(self._values, v)
@@ -186,6 +185,16 @@ class KVCache:
         """Be as when `state` was called."""
         for layer, its in zip(self.layers, state, strict=True):
             layer.restore(its)
+
+
+def refuse_gradients(*tensors: Tensor) -> None:
+    """Raise if gradients of one of these are being recorded: what a cache holds takes no part in them.
+
+    Raises:
+        RuntimeError: then.
+    """
+    if torch.is_grad_enabled() and any(x.requires_grad for x in tensors):
+        raise RuntimeError("a cache is for generating, not for training: use it under torch.no_grad()")
 
 
 def undone_if_refused(forward: Forward) -> Forward:
