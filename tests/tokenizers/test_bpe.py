@@ -1,3 +1,4 @@
+import copy
 import json
 import random
 import time
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from tformer_lib.tokenizers import BPETokenizer, bpe
+from tformer_lib.tokenizers import BPETokenizer, specials
 from tformer_lib.tokenizers.merging import apply_merges, learn_merges, merge_in_word
 from tformer_lib.tokenizers.pretokenise import (
     BYTES,
@@ -224,10 +225,11 @@ def test_training_on_a_very_long_word_takes_no_quadratic_time():
 
 
 def test_the_memory_of_words_has_a_limit(monkeypatch):
-    monkeypatch.setattr(bpe, "CACHED_WORDS", 3)
+    monkeypatch.setattr(specials, "CACHED_WORDS", 3)
     tokenizer = BPETokenizer.train("the other brother", 270)
     assert tokenizer.decode(tokenizer.encode("a b c d e f the a b")) == "a b c d e f the a b"
-    assert len(tokenizer._cache) <= 3
+    assert 1 <= len(tokenizer._words) <= 3
+    assert copy.deepcopy(tokenizer).encode("the brother") == tokenizer.encode("the brother")
 
 
 def test_what_encode_gives_may_be_changed():

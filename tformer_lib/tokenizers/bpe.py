@@ -14,7 +14,7 @@ from torch import Tensor
 from tformer_lib.numbers import whole
 from tformer_lib.tokenizers.merging import apply_merges, learn_merges
 from tformer_lib.tokenizers.pretokenise import BYTES, CUTS, from_visible, utf8, visible
-from tformer_lib.tokenizers.specials import CACHED_WORDS, check_specials, split_specials, token_numbers
+from tformer_lib.tokenizers.specials import WordMemory, check_specials, split_specials, token_numbers
 from tformer_lib.tokenizers.storage import load_json, save_json
 
 KIND = "byte-pair tokenizer"
@@ -81,7 +81,7 @@ class BPETokenizer:
         self.special_tokens = {name: number for number, name in enumerate(names, start)}
         special_bytes = [utf8(name) for name in names]
         self._bytes = [*special_bytes, *self.vocab] if specials_first else [*self.vocab, *special_bytes]
-        self._cache: dict[str, list[int]] = {}
+        self._words = WordMemory(self._encode_word)
 
     @classmethod
     def train(
@@ -177,11 +177,7 @@ class BPETokenizer:
                 ids.append(self.special_tokens[piece])
                 continue
             for word in CUTS[self.cut](piece):
-                if word not in self._cache:
-                    if len(self._cache) >= CACHED_WORDS:
-                        self._cache.clear()
-                    self._cache[word] = self._encode_word(word)
-                ids += self._cache[word]
+                ids += self._words[word]
         return ids
 
     def _encode_word(self, word: str) -> list[int]:

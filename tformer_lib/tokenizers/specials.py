@@ -1,7 +1,7 @@
 """Special tokens: tokens that mark a place, such as the end of a text, and that text cannot forge."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from torch import Tensor
 
@@ -73,3 +73,21 @@ def split_specials(
     for i, piece in enumerate(re.split("(" + "|".join(map(re.escape, longest_first)) + ")", text)):
         if piece:
             yield piece, i % 2 == 1
+
+
+class WordMemory(dict[str, list[int]]):
+    """The numbers of each word: found out once, and forgotten with all others when there are too many.
+
+    Args:
+        encode: the numbers of one word.
+    """
+
+    def __init__(self, encode: Callable[[str], list[int]]):
+        super().__init__()
+        self.encode = encode
+
+    def __missing__(self, word: str) -> list[int]:
+        if len(self) >= CACHED_WORDS:
+            self.clear()
+        self[word] = self.encode(word)
+        return self[word]

@@ -13,7 +13,7 @@ from torch import Tensor
 from tformer_lib.numbers import whole
 from tformer_lib.tokenizers.merging import learn_merges
 from tformer_lib.tokenizers.pretokenise import bert_words, utf8
-from tformer_lib.tokenizers.specials import CACHED_WORDS, check_specials, split_specials, token_numbers
+from tformer_lib.tokenizers.specials import WordMemory, check_specials, split_specials, token_numbers
 from tformer_lib.tokenizers.storage import load_json, save_json
 
 KIND = "WordPiece tokenizer"
@@ -57,7 +57,7 @@ class WordPieceTokenizer:
         self.special_tokens = {name: self.vocab[name] for name in names}
         self._pieces = {t: i for t, i in self.vocab.items() if t not in self.special_tokens}
         self._longest = max(map(len, self._pieces), default=0)
-        self._cache: dict[str, list[int]] = {}
+        self._words = WordMemory(self._encode_word)
 
     @classmethod
     def train(
@@ -125,11 +125,7 @@ class WordPieceTokenizer:
                 ids.append(self.special_tokens[piece])
                 continue
             for word in bert_words(piece):
-                if word not in self._cache:
-                    if len(self._cache) >= CACHED_WORDS:
-                        self._cache.clear()
-                    self._cache[word] = self._encode_word(word)
-                ids += self._cache[word]
+                ids += self._words[word]
         return ids
 
     def _encode_word(self, word: str) -> list[int]:
