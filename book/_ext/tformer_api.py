@@ -23,7 +23,16 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = "tformer_lib"
 # What the package's modules import as they are imported; inside functions they may
 # import what they like.
-STANDINS = ("cycler", "matplotlib", "numpy", "safetensors", "scipy", "torch", "tqdm")
+STANDINS = (
+    "cycler",
+    "drawsvg",
+    "matplotlib",
+    "numpy",
+    "safetensors",
+    "scipy",
+    "torch",
+    "tqdm",
+)
 # A name in capitals is a class there, and so are these.
 SMALL_CLASSES = ("device", "dtype", "ndarray", "tqdm")
 

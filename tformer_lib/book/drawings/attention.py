@@ -1,0 +1,315 @@
+"""Drawings of the chapter on attention. Every number in them comes in as an argument."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from tformer_lib.book.drawings.drawing import Drawing
+from tformer_lib.book.drawings.lettering import column_of, decimals, fitting, listed, number, table, width_of
+from tformer_lib.book.drawings.primitives import PAD, Scene, widest
+from tformer_lib.book.drawings.roles import KEY, QUERY, VALUE, WEIGHTS
+
+PHONE = 330  # the width of a narrow layout: a phone of 360 px leaves 328 to the text
+
+
+def pairs_in_words(names: Sequence[str], values: Sequence) -> str:
+    """6 h: 0.02, 9 h: 0.55 and so on, for descriptions."""
+    return ", ".join(f"{name}: {number(value)}" for name, value in zip(names, values, strict=True))
+
+
+def soft_lookup(
+    query: str,
+    keys: Sequence[str],
+    scores: Any,
+    weights: Any,
+    values: Sequence[str],
+    answer: str,
+    *,
+    digits: int = 2,
+    title: str = "A soft lookup",
+) -> Drawing:
+    """From a query to an answer: scores, softmax, weights, average.
+
+    Args:
+        query: what is asked, for instance "10 h".
+        keys: what it is compared with, a few words each.
+        scores: a number for each key.
+        weights: their softmax.
+        values: what each key hands over.
+        answer: the average of the values under the weights.
+        digits: decimals of scores and weights.
+        title: what it shows.
+
+    Raises:
+        ValueError: if the lengths differ, a weight is negative, or a word is too long for its box.
+    """
+    keys, values = listed(keys, "keys"), [number(value) for value in listed(values, "values", len(keys))]
+    scores, weights = listed(scores, "scores", len(keys)), listed(weights, "weights", len(keys))
+    if min(weights) < 0 or max(weights) == 0:
+        raise ValueError(f"weights must be at least 0 and not all 0, got {weights}")
+    description = (
+        f"The query {query} is compared with the keys. Scores, {pairs_in_words(keys, scores)}. "
+        f"Softmax makes weights of them that sum to one, {pairs_in_words(keys, weights)}. "
+        f"The values, {pairs_in_words(keys, values)}, averaged with these weights, give the answer {answer}."
+    )
+
+    def layout(label: float, column: float, size: float) -> Scene:
+        scene = Scene(label + len(keys) * column, 384, size=size)
+        xs = [label + (i + 0.5) * column for i in range(len(keys))]
+        middle, box = (xs[0] + xs[-1]) / 2, column - 8
+        wide_box = max(box, width_of(query, size) + 24, width_of(answer, size + 1) * 1.1 + 24)
+
+        for x in xs:
+            scene.line((middle, 36), (x, 70), role=QUERY)
+        scene.token(middle, 4, query, wide_box, 32, role=QUERY, strength="full", bold=True)
+        scene.token_row(xs, 70, keys, box, 32, role=KEY, strength="full")
+        written = [number(score, digits) for score in scores]
+        fits = fitting(written, column - 2, size)
+        for x, score in zip(xs, written, strict=True):
+            scene.text(x, 122, score, size=fits)
+            scene.line((x, 136), (x, 150))
+        scene.box(xs[0] - box / 2, 150, xs[-1] - xs[0] + box, 30, "softmax", radius=4)
+        for x, weight in zip(xs, weights, strict=True):
+            scene.bar(x, 240, 0.5 * column, 50 * weight / max(weights), WEIGHTS)
+            scene.text(x, 254, number(weight, digits))
+        scene.line((xs[0] - box / 2, 240), (xs[-1] + box / 2, 240))
+        for x, weight in zip(xs, weights, strict=True):
+            scene.line((x, 304), (middle, 350), role=WEIGHTS, width=1 + 10 * weight / sum(weights))
+        scene.token_row(xs, 272, values, box, 32, role=VALUE, strength="full")
+        scene.token(middle, 346, answer, wide_box, 34, role=VALUE, strength="full", bold=True, size=size + 1)
+
+        names = {"query": 20, "keys": 86, "scores": 122, "weights": 254, "values": 288, "answer": 363}
+        for name, y in names.items():
+            scene.text(0, y, name, anchor="start", muted=True)
+        return scene
+
+    column = min(max(widest([*keys, *values]) + 2 * PAD + 8, 84), 600 / len(keys))
+    return Drawing(title, description, layout(86, column, 16), layout(58, (PHONE - 58) / len(keys), 13.5))
+
+
+def attention_matrices(
+    Q: Any,
+    K: Any,
+    V: Any,
+    A: Any,
+    Y: Any,
+    column: int = 0,
+    *,
+    digits: int = 2,
+    title: str = "Attention as two products of matrices",
+) -> Drawing:
+    """Keys times queries give the weights, values times weights the output; one query's column in colour.
+
+    Matrices are tensors or lists of rows; a list may hold words, such as "2/5", in the place of numbers.
+
+    Args:
+        Q: (Dh, N), a query in each column.
+        K: (Dh, S), a key in each column; drawn transposed.
+        V: (Dv, S), a value in each column.
+        A: (S, N), the weights; each column sums to one.
+        Y: (Dv, N), the output.
+        column: which query is in full colour.
+        digits: decimals of the numbers.
+        title: what it shows.
+
+    Raises:
+        ValueError: if the shapes do not go together, or there is no such column.
+    """
+    Q, K, V = table(Q, "Q"), table(K, "K"), table(V, "V")
+    width, N, S = len(Q), len(Q[0]), len(K[0])
+    table(K, "K", rows=width)
+    table(V, "V", columns=S)
+    A, Y = table(A, "A", S, N), table(Y, "Y", len(V), N)
+    if not 0 <= column < N:
+        raise ValueError(f"there is no query {column} among {N}")
+    transposed = [list(row) for row in zip(*K, strict=True)]
+    description = (
+        f"First product: the transposed keys, S = {S} by Dh = {width}, times the queries, Dh by N = {N}; "
+        "divided by the root of Dh, a softmax over each column makes the weights A, S by N. Second product: "
+        f"the values, Dv = {len(V)} by S, times A give the output Y, Dv by N. "
+        f"Query {column + 1} is in full colour: its weights are "
+        f"{', '.join(number(a, digits) for a in column_of(A, column))}, its output "
+        f"{', '.join(number(y, digits) for y in column_of(Y, column))}."
+    )
+
+    def grid(
+        scene: Scene, name: str, values: list[list], x: float, y: float, cell: float, row: float
+    ) -> None:
+        role = {"K^{T}": KEY, "Q": QUERY, "A": WEIGHTS, "V": VALUE, "Y": VALUE}[name]
+        down, across = {
+            "K^{T}": ("S", "D_{h}"),
+            "Q": ("D_{h}", "N"),
+            "A": ("S", "N"),
+            "V": ("D_{v}", "S"),
+            "Y": ("D_{v}", "N"),
+        }[name]
+        chosen = column if name in "QAY" else None
+        scene.matrix(x, y, values, cell, row, role=role, column=chosen, digits=decimals(values, digits))
+        tall, broad = len(values) * row, len(values[0]) * cell
+        scene.sides(x, y, broad, tall, down, across)
+        scene.text(x + broad / 2, y + tall + 16, name, bold=True)
+
+    left = max(width, S)  # cells of the widest matrix that stands first in a line
+
+    def wide() -> Scene:
+        """Two lines, each read like its equation; a query keeps its place from Q to A and from A to Y."""
+        row, sign, step = 32.0, 52.0, 116.0
+        cell = min(46.0, (684 - 24 - sign - step) / (left + 2 * N))
+        edge = 24 + left * cell
+        second = edge + sign
+        third = second + N * cell + step
+        scene = Scene(third + N * cell + 2, size=15)
+        tall = max(S, width) * row
+        y = 26.0
+        grid(scene, "K^{T}", transposed, edge - width * cell, y + (tall - S * row) / 2, cell, row)
+        scene.text(edge + 14, y + tall / 2, "·", size=24, bold=True)
+        grid(scene, "Q", Q, second, y + (tall - width * row) / 2, cell, row)
+        middle = third - 14 - step / 2
+        scene.arrow((middle - 38, y + tall / 2), (middle + 42, y + tall / 2))
+        for dy, words in ((-32, "÷ √D_{h}"), (-14, "softmax"), (16, "of each"), (33, "column")):
+            scene.text(middle - 4, y + tall / 2 + dy, words, muted=True)
+        grid(scene, "A", A, third, y + (tall - S * row) / 2, cell, row)
+
+        y += tall + 66
+        tall = max(S, len(V)) * row
+        grid(scene, "V", V, edge - S * cell, y + (tall - len(V) * row) / 2, cell, row)
+        scene.text(edge + 14, y + tall / 2, "·", size=24, bold=True)
+        grid(scene, "A", A, second, y + (tall - S * row) / 2, cell, row)
+        scene.text(middle - 4, y + tall / 2, "=", size=20)
+        grid(scene, "Y", Y, third, y + (tall - len(V) * row) / 2, cell, row)
+        scene.height = y + tall + 28
+        return scene
+
+    def narrow() -> Scene:
+        """One above the other: each query's column goes straight down from Q over A to Y."""
+        margin, sign, row = 24.0, 46.0, 30.0
+        cell = min(40.0, (PHONE - margin - sign - 2) / (left + N))
+        scene = Scene(PHONE, size=14)
+        second = PHONE - 2 - N * cell
+        edge, middle = second - sign, PHONE - 2 - N * cell / 2
+        tall = max(S, width) * row
+        y = 26.0
+        grid(scene, "K^{T}", transposed, edge - width * cell, y + (tall - S * row) / 2, cell, row)
+        scene.text(edge + 12, y + tall / 2, "·", size=24, bold=True)
+        grid(scene, "Q", Q, second, y + (tall - width * row) / 2, cell, row)
+        y += tall + 34
+        scene.arrow((middle, y), (middle, y + 38))
+        scene.text(middle - 14, y + 7, "÷ √D_{h}, softmax", anchor="end", muted=True)
+        scene.text(middle - 14, y + 26, "of each column", anchor="end", muted=True)
+        y += 66
+        tall = max(S, len(V)) * row
+        grid(scene, "V", V, edge - S * cell, y + (tall - len(V) * row) / 2, cell, row)
+        scene.text(edge + 12, y + tall / 2, "·", size=24, bold=True)
+        grid(scene, "A", A, second, y + (tall - S * row) / 2, cell, row)
+        y += tall + 58
+        scene.text(edge - 8, y + len(Y) * row / 2, "=", size=20)
+        grid(scene, "Y", Y, second, y, cell, row)
+        scene.height = y + len(Y) * row + 28
+        return scene
+
+    return Drawing(title, description, wide(), narrow())
+
+
+def columns_and_rows(
+    A: Any,
+    queries: Sequence[str],
+    keys: Sequence[str],
+    *,
+    query: int = 0,
+    digits: int = 2,
+    title: str = "The same weights in the text and in code",
+) -> Drawing:
+    """The weights twice: the text's A, whose columns sum to one, and the code's, whose rows do.
+
+    Args:
+        A: (S, N), the text's layout: keys down, queries across.
+        queries: N words.
+        keys: S words.
+        query: whose weights are in full colour.
+        digits: decimals of the weights.
+        title: what it shows.
+
+    Raises:
+        ValueError: if the shapes do not go together, or there is no such query.
+    """
+    queries, keys = listed(queries, "queries"), listed(keys, "keys")
+    A = table(A, "A", len(keys), len(queries))
+    if not 0 <= query < len(queries):
+        raise ValueError(f"there is no query {query} among {len(queries)}")
+    code = [list(row) for row in zip(*A, strict=True)]
+    description = (
+        "Left, the text's matrix A: a key in each row, a query in each column, and each column sums to one. "
+        "Right, the code's weights, its transpose: a query in each row, a key in each column, and each row "
+        f"sums to one. The weights of the query {queries[query]}, {pairs_in_words(keys, code[query])}, "
+        "are in full colour in both."
+    )
+
+    def half(
+        scene: Scene, x: float, y: float, cell: float, label: float, *, transposed: bool
+    ) -> tuple[float, float]:
+        """One of the two, with its upper left corner at (x, y); returns its lower right one."""
+        values = code if transposed else A
+        across, down = (keys, queries) if transposed else (queries, keys)
+        roles = (KEY, QUERY) if transposed else (QUERY, KEY)
+        row, top = 34.0, y + 112
+        broad = len(across) * cell
+        centre = x + label + broad / 2
+        scene.text(centre, y + 10, "In code: weights" if transposed else "In the text: A", bold=True)
+        scene.text(
+            centre, y + 34, "each row sums to 1" if transposed else "each column sums to 1", muted=True
+        )
+        scene.text(centre, y + 64, "keys" if transposed else "queries", muted=True)
+        scene.text(x + label / 2 - 2, top - 20, "queries" if transposed else "keys", muted=True)
+        for place, (role, words) in enumerate(zip(roles, (across, down), strict=True)):
+            for i, word in enumerate(words):
+                strength: Any = "full" if (role is QUERY and i == query) else "pale"
+                if place == 0:
+                    scene.token(
+                        x + label + (i + 0.5) * cell,
+                        top - 36,
+                        word,
+                        cell - 4,
+                        30,
+                        role=role,
+                        strength=strength,
+                    )
+                else:
+                    scene.token(
+                        x + label / 2 - 2,
+                        top + 2 + i * row,
+                        word,
+                        label - 4,
+                        30,
+                        role=role,
+                        strength=strength,
+                    )
+        scene.matrix(
+            x + label, top, values, cell, row,
+            role=WEIGHTS, digits=digits,
+            column=None if transposed else query, row=query if transposed else None,
+        )  # fmt: skip
+        return x + label + broad, top + len(down) * row
+
+    def layout(*, stacked: bool) -> Scene:
+        size = 14.0 if stacked else 15.0
+        words = [*queries, *keys]
+        label = widest([*words, "queries"], size) + 2 * PAD + 2
+        most = max(len(queries), len(keys))
+        room = PHONE - 4 - label if stacked else (690 - 76 - 2 * label) / 2
+        cell = min(room / most, max(widest([*words, "0.00"], size) + 14, 46))
+        scene = Scene(PHONE, size=size)
+        if stacked:
+            x = (PHONE - label - len(queries) * cell) / 2
+            _, y = half(scene, x, 0, cell, label, transposed=False)
+            scene.arrow((PHONE / 2, y + 14), (PHONE / 2, y + 48), label="transpose")
+            _, y = half(scene, (PHONE - label - len(keys) * cell) / 2, y + 62, cell, label, transposed=True)
+        else:
+            x, y = half(scene, 2, 0, cell, label, transposed=False)
+            gap = width_of("transpose", size) + 24
+            scene.arrow((x + 16, 186), (x + gap - 16, 186))
+            scene.text(x + gap / 2, 168, "transpose", muted=True)
+            scene.width, other = half(scene, x + gap, 0, cell, label, transposed=True)
+            scene.width, y = scene.width + 2, max(y, other)
+        scene.height = y + 4
+        return scene
+
+    return Drawing(title, description, layout(stacked=False), layout(stacked=True))

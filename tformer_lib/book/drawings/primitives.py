@@ -1,0 +1,319 @@
+"""The parts of which every drawing is made: boxes with words, matrices, maps, lines.
+
+A `Scene` is one layout, in pixels, with y downwards. What it draws takes its text from `currentColor` and its
+colours from `roles`. A box is *pale* (a tint, for what is known), *full* (for what is new) or *plain* (an
+outline); what a mask forbids is hatched.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import drawsvg
+
+from tformer_lib.book.drawings.lettering import LEAST, RAISED, fitting, number, plain, width_of
+from tformer_lib.book.drawings.roles import Role
+
+Strength = Literal["pale", "full", "plain", "faint"]
+Anchor = Literal["start", "middle", "end"]
+SIZE = 15.0
+PAD = 5.0
+FAINT = 0.45  # how much of a line is left that only leads the eye
+
+
+def _at(value: float) -> float:
+    """A coordinate: a tenth of a pixel is enough, and the same on every machine."""
+    rounded = round(float(value), 1)
+    return int(rounded) if rounded == int(rounded) else rounded
+
+
+class Scene:
+    """One layout of a drawing.
+
+    Args:
+        width: pixels at its natural size.
+        height: likewise; may be set when the drawing is finished.
+        size: the font size of what does not ask for another.
+    """
+
+    def __init__(self, width: float, height: float = 0, *, size: float = SIZE):
+        self.width, self.height, self.size = width, height, size
+        self.elements: list[Any] = []
+        self._hatch: Any = None
+
+    def key(self) -> str:
+        """All that is drawn, as text."""
+        picture = drawsvg.Drawing(self.width, self.height)
+        picture.extend(self.elements)
+        return picture.as_svg(header="")
+
+    # Text
+
+    def _words(
+        self, x: float, y: float, words: str, size: float, anchor: Anchor = "middle", **style: Any
+    ) -> Any:
+        """Text centred on the height y; ^{} raises and _{} lowers what is between the braces."""
+        style.setdefault("text_anchor", None if anchor == "start" else anchor)
+        place: dict[str, Any] = {"x": _at(x), "y": _at(y + 0.36 * size)}
+        if plain(words) == words:
+            return drawsvg.Text(words, size, **place, **style)
+        line = drawsvg.Text("", size, **place, **style)
+        shift, end = 0.0, 0
+        for mark in [*RAISED.finditer(words), None]:
+            between = words[end : mark.start() if mark else None]
+            if between:
+                line.append(drawsvg.TSpan(between, dy=_at(-shift) or None))
+                shift = 0.0
+            if mark:
+                to = (-0.4 if mark[1] == "^" else 0.22) * size
+                line.append(drawsvg.TSpan(mark[2], dy=_at(to - shift), font_size=_at(0.8 * size)))
+                shift, end = to, mark.end()
+        return line
+
+    def text(
+        self,
+        x: float,
+        y: float,
+        words: str,
+        *,
+        size: float | None = None,
+        anchor: Anchor = "middle",
+        bold: bool = False,
+        muted: bool = False,
+    ) -> None:
+        """A line of text, its middle at the height y."""
+        style = {"font_weight": 600 if bold else None, "fill_opacity": 0.75 if muted else None}
+        self.elements.append(self._words(x, y, words, size or self.size, anchor, **style))
+
+    # Boxes
+
+    def _paint(self, role: Role | None, strength: Strength, shade: float) -> tuple[dict, str | None]:
+        """How a box is filled and edged, and the colour of text in it."""
+        edge = "currentColor" if role is None else role.fill
+        if role is None or strength in ("plain", "faint"):
+            opacity = 0.25 if strength == "faint" else 0.5 if role is None else 1
+            return {"fill": "none", "stroke": edge, "stroke_opacity": opacity}, None
+        if strength == "full":
+            return {"fill": edge, "stroke": edge}, role.on
+        return {"fill": edge, "fill_opacity": _shade(shade), "stroke": edge, "stroke_opacity": 0.7}, None
+
+    def box(
+        self,
+        x: float,
+        y: float,
+        width: float,
+        height: float,
+        words: str = "",
+        *,
+        role: Role | None = None,
+        strength: Strength = "pale",
+        shade: float = 0.2,
+        radius: float = 0,
+        masked: bool = False,
+        size: float | None = None,
+        bold: bool = False,
+    ) -> None:
+        """A box with words in it; `shade` is how strong the tint of a pale one is.
+
+        Raises:
+            ValueError: if the words do not fit.
+        """
+        paint, ink = self._paint(role, strength, shade)
+        place = {"x": _at(x), "y": _at(y), "width": _at(width), "height": _at(height), "rx": radius or None}
+        group = drawsvg.Group(class_="tformer-cell")
+        if masked:
+            group.append(drawsvg.Rectangle(**place, fill=self._hatching()))
+        group.append(drawsvg.Rectangle(**place, **paint))
+        if words:
+            fits = fitting([words], width - 2, size or self.size)
+            style = {"fill": ink, "font_weight": 600 if bold else None}
+            if strength == "faint":
+                style["fill_opacity"] = 0.75
+            group.append(self._words(x + width / 2, y + height / 2, words, fits, **style))
+        self.elements.append(group)
+
+    def _hatching(self) -> Any:
+        if self._hatch is None:
+            self._hatch = drawsvg.Pattern(7, 7, patternUnits="userSpaceOnUse", patternTransform="rotate(45)")
+            self._hatch.append(
+                drawsvg.Line(0, 0, 0, 7, stroke="currentColor", stroke_width=3, stroke_opacity=0.3)
+            )
+        return self._hatch
+
+    def token(self, x: float, y: float, words: str, width: float, height: float = 30, **options: Any) -> None:
+        """A rounded box with a word, centred at x; y is its upper edge."""
+        self.box(x - width / 2, y, width, height, words, radius=8, **options)
+
+    def token_row(
+        self,
+        xs: Sequence[float],
+        y: float,
+        words: Sequence[str],
+        width: float,
+        height: float = 30,
+        **options: Any,
+    ) -> None:
+        """Tokens side by side, in one size of type; each stands at its own x."""
+        size = fitting(words, width - 2 * PAD, options.pop("size", self.size))
+        for x, word in zip(xs, words, strict=True):
+            self.token(x, y, word, width, height, size=size, **options)
+
+    def vector(
+        self, x: float, y: float, numbers: Sequence, cell: float, height: float | None = None, **options: Any
+    ) -> None:
+        """A column of cells with its upper left corner at (x, y); numbers may be words."""
+        self.matrix(x, y, [[value] for value in numbers], cell, height, **options)
+
+    def matrix(
+        self,
+        x: float,
+        y: float,
+        numbers: Sequence[Sequence],
+        cell: float,
+        height: float | None = None,
+        *,
+        role: Role | None = None,
+        column: int | None = None,
+        row: int | None = None,
+        shades: Sequence[Sequence[float]] | None = None,
+        masked: Sequence[Sequence[bool]] | None = None,
+        digits: int = 2,
+        size: float | None = None,
+    ) -> None:
+        """A grid with its upper left corner at (x, y), and the numbers, or the words, in its cells.
+
+        Args:
+            x: left edge.
+            y: upper edge.
+            numbers: a list of rows.
+            cell: the width of a cell.
+            height: its height, if it is no square.
+            role: its colour.
+            column: the column in full colour.
+            row: the row in full colour.
+            shades: how strong the tint of each cell is, from 0 to 1.
+            masked: where it is hatched.
+            digits: decimals of the numbers.
+            size: the largest font size.
+        """
+        height = height or cell
+        words = [[number(value, digits) for value in line] for line in numbers]
+        every = [word for line in words for word in line]
+        size = fitting(every, cell - 4, size or self.size)
+        size = max(min(size, (cell - 9) / max(widest(every, 1), 0.1)), min(size, LEAST))  # rather with air
+        places = [(i, j) for i in range(len(words)) for j in range(len(words[0]))]
+        full = [(i, j) for i, j in places if j == column or i == row]
+        for i, j in sorted(places, key=lambda place: place in full):  # the full cells' edges lie on top
+            self.box(
+                x + j * cell,
+                y + i * height,
+                cell,
+                height,
+                words[i][j],
+                role=role,
+                strength="full" if (i, j) in full else "pale",
+                shade=0.2 if shades is None else shades[i][j],
+                masked=masked is not None and masked[i][j],
+                size=size,
+            )
+
+    def sides(
+        self, x: float, y: float, width: float, height: float, down: str = "", across: str = ""
+    ) -> None:
+        """A matrix's shape along its sides: rows at the left, columns above."""
+        if down:
+            self.text(x - 6, y + height / 2, down, anchor="end", muted=True)
+        if across:
+            self.text(x + width / 2, y - 12, across, muted=True)
+
+    def map(self, x: float, y: float, width: float, height: float, name: str, *, slant: float = 0.2) -> None:
+        """A linear map: a trapezium with its name, broad where the vector comes in."""
+        inset = slant * width / 2
+        corners = (x, y, x + width, y, x + width - inset, y + height, x + inset, y + height)
+        group = drawsvg.Group(class_="tformer-cell")
+        group.append(
+            drawsvg.Lines(
+                *map(_at, corners), close=True, fill="none", stroke="currentColor", stroke_opacity=0.6
+            )
+        )
+        size = fitting([name], width - 2 * inset, self.size)
+        group.append(self._words(x + width / 2, y + height / 2, name, size))
+        self.elements.append(group)
+
+    def bar(self, x: float, base: float, width: float, height: float, role: Role) -> None:
+        """A bar that stands on the line `base` with its middle at x."""
+        place = (_at(x - width / 2), _at(base - height), _at(width), _at(height))
+        self.elements.append(drawsvg.Rectangle(*place, fill=role.fill))
+
+    # Lines
+
+    def line(
+        self,
+        *points: tuple[float, float],
+        role: Role | None = None,
+        width: float = 1.5,
+        opacity: float | None = None,
+        dashed: bool = False,
+    ) -> None:
+        """A line through the points."""
+        path = drawsvg.Path(
+            fill="none",
+            stroke="currentColor" if role is None else role.fill,
+            stroke_width=_at(width),
+            stroke_opacity=opacity if opacity is not None else FAINT if role is None else None,
+            stroke_dasharray="4 4" if dashed else None,
+            stroke_linejoin="round",
+        )
+        path.M(*map(_at, points[0]))
+        for point in points[1:]:
+            path.L(*map(_at, point))
+        self.elements.append(path)
+
+    def stream(self, *points: tuple[float, float], role: Role) -> None:
+        """A thick line, for what flows through a whole model."""
+        self.line(*points, role=role, width=8)
+
+    def arrow(
+        self,
+        *points: tuple[float, float],
+        role: Role | None = None,
+        width: float = 1.5,
+        label: str = "",
+        side: Literal["left", "right"] = "right",
+        dashed: bool = False,
+    ) -> None:
+        """A line with a head at its last point, and what flows written at its middle."""
+        (x0, y0), (x1, y1) = points[-2], points[-1]
+        length = max(((x1 - x0) ** 2 + (y1 - y0) ** 2) ** 0.5, 1e-9)
+        ux, uy = (x1 - x0) / length, (y1 - y0) / length
+        head = 4 + 2.2 * width
+        bx, by = x1 - head * ux, y1 - head * uy
+        self.line(*points[:-1], (bx + ux, by + uy), role=role, width=width, opacity=0.8, dashed=dashed)
+        wing = 0.5 * head
+        corners = (x1, y1, bx - wing * uy, by + wing * ux, bx + wing * uy, by - wing * ux)
+        fill = "currentColor" if role is None else role.fill
+        self.elements.append(drawsvg.Lines(*map(_at, corners), close=True, fill=fill, fill_opacity=0.8))
+        if label:
+            self.text(
+                (x0 + x1) / 2 + (9 if side == "right" else -9),
+                (y0 + y1) / 2,
+                label,
+                anchor="start" if side == "right" else "end",
+                muted=True,
+            )
+
+    def brace(self, x0: float, x1: float, y: float, label: str = "", *, up: bool = False) -> None:
+        """A bracket from x0 to x1 with its words below it, or above."""
+        tip = -6 if up else 6
+        self.line((x0, y), (x0, y + tip), (x1, y + tip), (x1, y))
+        if label:
+            self.text((x0 + x1) / 2, y + tip + (-12 if up else 12), label, muted=True)
+
+
+def _shade(weight: float) -> float:
+    """A tint's opacity: at most so strong that the page's text can be read on it, in light and in dark."""
+    return round(min(max(float(weight), 0.0), 1.0) * 0.42 + 0.06, 2)
+
+
+def widest(words: Sequence[str], size: float = SIZE) -> float:
+    """The width of the widest of the words."""
+    return max(width_of(word, size) for word in words)
