@@ -104,7 +104,7 @@ def agree(old: list[NotebookNode], new: list[NotebookNode]) -> bool:
     if [_kind(output) for output in old] != [_kind(output) for output in new]:
         return False
     pairs = zip(png_outputs(old), png_outputs(new), strict=True)
-    return not any(figure_problem(a, b, coarse=True) for a, b in pairs)
+    return not any(figure_problem(a, b, coarse=COARSE) for a, b in pairs)
 
 
 def _kind(output: NotebookNode) -> tuple:

@@ -20,6 +20,7 @@ WORST_TILE = 6.0  # of 255
 BLOCK = 24  # pixels; coarse comparison
 REACH = 1  # blocks that a curve may wander
 COARSE = 0.07  # share of the ink that may lack a counterpart, and of the area that may flip
+TIMED = 0.3  # the same for a figure of times: its curves move with whatever else the machine does
 FLIP = 80  # of 255: a block that changes by more has flipped
 
 
@@ -41,16 +42,19 @@ def pixels(png: bytes) -> np.ndarray:
     return np.asarray(Image.alpha_composite(white, picture).convert("RGB"), dtype=float)
 
 
-def figure_problem(expected: bytes, actual: bytes, *, coarse: bool) -> str | None:
-    """What separates two figures, in words; None where they agree."""
+def figure_problem(expected: bytes, actual: bytes, *, coarse: float = 0) -> str | None:
+    """What separates two figures, in words; None where they agree.
+
+    With `coarse`, the share of their coarse structure that may differ, only that is compared.
+    """
     a, b = pixels(expected), pixels(actual)
     if a.shape != b.shape:
         sizes = [f"{x.shape[1]} x {x.shape[0]}" for x in (a, b)]
         return f"the figure measures {sizes[1]} pixels, the committed one {sizes[0]}"
     if coarse:
         share = coarse_mismatch(a, b)
-        if share > COARSE:
-            return f"{share:.0%} of its coarse structure has changed (allowed: {COARSE:.0%})"
+        if share > coarse:
+            return f"{share:.0%} of its coarse structure has changed (allowed: {coarse:.0%})"
         return None
     worst = worst_tile(a, b)
     if worst > WORST_TILE:

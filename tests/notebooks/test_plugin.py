@@ -38,9 +38,18 @@ def panels(order=(0, 1), noise=0.0):
         axis.plot(lines[i])
         axis.set_ylim(0, (3.2, 1.1)[i])
     return figure
+
+def times(factor=1.0, noise=0.0, shown=True):
+    figure, axis = new_figure()
+    lengths = 2.0 ** np.arange(4, 11)
+    wobble = np.exp(noise * np.random.default_rng(0).normal(size=(2, 7)))
+    for curve in (0.02 * lengths**1.1, 1 + 0 * lengths) * wobble * factor if shown else ():
+        axis.loglog(lengths, curve, marker="o")
+    return figure
 """
 SHOW_CLAIM = 'claim("a.b", {}, (0.0, 1.0), unit="{}", sentence="{}")'
 TRAINED = ("nbval-ignore-output", "trained-figure")
+TIMED = (*TRAINED, "timing")
 PROGRESS = "import sys; print('{}', file=sys.stderr); print(1)"
 
 PASS = {
@@ -48,6 +57,7 @@ PASS = {
     "claim within its band": Cell(SHOW_CLAIM.format(0.5, "", "half"), SHOW_CLAIM.format(0.6, "", "half")),
     "other text under nbval-ignore-output": Cell("print(1)", "print(2)", ("nbval-ignore-output",)),
     "jitter of a trained curve": Cell("panels()", "panels(noise=0.08)", TRAINED),
+    "other times on a busy machine": Cell("times()", "times(2.0, 0.3)", TIMED),
     "another address": Cell("object()", "[object() for _ in range(9)][8]"),
     "other warnings": Cell(PROGRESS.format("one"), PROGRESS.format("two")),
     "another timing": Cell("print('took 1.5 s')", "print('took 27 ms')"),
@@ -72,6 +82,8 @@ FAIL = {
     "dropped claim": Cell(SHOW_CLAIM.format(0.5, "", "half"), "pass"),
     "blank panel of a trained figure": Cell("curve()", "curve(empty=(1,))", TRAINED),
     "swapped panels of a trained figure": Cell("panels()", "panels(order=(1, 0))", TRAINED),
+    "other times where they are not expected": Cell("times()", "times(2.0, 0.3)", TRAINED),
+    "blank figure of times": Cell("times()", "times(shown=False)", TIMED),
     "dropped trained figure": Cell("panels()", "panels();", TRAINED),
     "changed html": Cell("HTML('<b>1</b>')", "HTML('<b>2</b>')"),
     "changed markdown": Cell(

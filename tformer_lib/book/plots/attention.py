@@ -83,23 +83,27 @@ def effective_keys(
 @book_style
 def score_scale(
     widths: Sequence[int],
-    spread: Mapping[str, Float[Tensor, " R"]],
-    room: Mapping[str, Float[Tensor, " R"]],
+    runs: Mapping[str, Sequence[tuple[Float[Tensor, " n"], Float[Tensor, ""]]]],
 ) -> BookFigure:
-    """Standard deviation of the scores, and what is left of the softmax's gradient, against Dh.
+    """Spread of the scores, and the gradient at the query from its tenth to ninetieth percentile, against Dh.
 
-    Both mappings go from a label ("plain", "scaled") to one number for each width.
+    `runs` goes from a label ("plain", "scaled") to (gradients, standard deviation of the scores) for each width.
     """
-    figure, (top, bottom) = new_figure(2, 1, height=5.2, sharex=True)
-    for (label, values), colour, marker in zip(spread.items(), (RED, BLUE), "os", strict=True):
-        top.loglog(widths, values, marker=marker, color=colour, label=label)
-        bottom.semilogx(widths, room[label], marker=marker, color=colour)
+    figure, (top, bottom) = new_figure(2, 1, height=5.6, sharex=True)
+    for (label, measured), colour, marker in zip(runs.items(), (RED, BLUE), "os", strict=True):
+        gradients, spread = zip(*measured, strict=True)
+        top.loglog(widths, spread, marker=marker, color=colour, label=label)
+        low, middle, high = zip(*(g.quantile(g.new_tensor([0.1, 0.5, 0.9])) for g in gradients), strict=True)
+        bottom.loglog(widths, middle, marker=marker, color=colour)
+        bottom.fill_between(widths, low, high, color=colour, alpha=0.25, linewidth=0)
     top.set_ylabel("std. dev. of a score")
     top.set_yticks([1, 2, 4, 8, 16, 32], ["1", "2", "4", "8", "16", "32"])
     top.set_yticks([], minor=True)
     top.legend()
-    bottom.set_ylabel(r"$\mathrm{tr}\,\partial a/\partial z$")
-    bottom.set_ylim(0, 1)
+    bottom.set_ylabel("gradient at the query")
+    bottom.set_ylim(1e-5, 100)
+    bottom.set_yticks([1e-4, 1e-2, 1, 100], ["0.0001", "0.01", "1", "100"])
+    bottom.set_yticks([], minor=True)
     bottom.set_xlabel("width $D_h$ of queries and keys")
     bottom.set_xticks(list(widths), [f"{w:,}" for w in widths])
     bottom.set_xticks([], minor=True)
