@@ -1,14 +1,15 @@
 """Drawings of the chapter on attention. Every number in them comes in as an argument."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from tformer_lib.book.drawings.drawing import Drawing
 from tformer_lib.book.drawings.lettering import column_of, decimals, fitting, listed, number, table, width_of
-from tformer_lib.book.drawings.primitives import PAD, Scene, widest
-from tformer_lib.book.drawings.roles import KEY, QUERY, VALUE, WEIGHTS
+from tformer_lib.book.drawings.primitives import PAD, Scene, Strength, widest
+from tformer_lib.book.drawings.roles import KEY, QUERY, VALUE, WEIGHTS, Role
 
-PHONE = 330  # the width of a narrow layout: a phone of 360 px leaves 328 to the text
+PHONE = 328  # the width of a narrow layout: a phone of 360 px leaves 328 to the text
 
 
 def pairs_in_words(names: Sequence[str], values: Sequence) -> str:
@@ -209,6 +210,46 @@ def attention_matrices(
     return Drawing(title, description, wide(), narrow())
 
 
+def worded_matrix(
+    scene: Scene,
+    corner: tuple[float, float],
+    widths: tuple[float, float],
+    *,
+    down: tuple[Role, str, Sequence[str]],
+    across: tuple[Role, str, Sequence[str]],
+    numbers: Sequence[Sequence],
+    column: int | None = None,
+    row: int | None = None,
+    **options: Any,
+) -> tuple[float, float]:
+    """A matrix of weights with a token for each row and each column; returns its lower right corner.
+
+    Args:
+        scene: where it is drawn.
+        corner: the upper left corner of everything.
+        widths: of the tokens at the left, and of a cell.
+        down: what stands at the left: its role, what it is, the words.
+        across: what stands above.
+        numbers: a list of rows.
+        column: the column in full colour, with its token.
+        row: the row in full colour, with its token.
+        **options: passed to `Scene.matrix`.
+    """
+    (x, y), (label, cell), tall = corner, widths, 34.0
+    left, top = x + label, y + 58
+    scene.text(left + len(across[2]) * cell / 2, y + 10, across[1], muted=True)
+    scene.text(x + label / 2 - 2, top - 20, down[1], muted=True)
+    for i, word in enumerate(across[2]):
+        strength: Strength = "full" if i == column else "pale"
+        scene.token(left + (i + 0.5) * cell, top - 36, word, cell - 4, role=across[0], strength=strength)
+    for i, word in enumerate(down[2]):
+        strength = "full" if i == row else "pale"
+        middle, upper = x + label / 2 - 2, top + 2 + i * tall
+        scene.token(middle, upper, word, label - 4, role=down[0], strength=strength)
+    scene.matrix(left, top, numbers, cell, tall, role=WEIGHTS, column=column, row=row, **options)
+    return left + len(across[2]) * cell, top + len(down[2]) * tall
+
+
 def columns_and_rows(
     A: Any,
     queries: Sequence[str],
@@ -247,47 +288,22 @@ def columns_and_rows(
         scene: Scene, x: float, y: float, cell: float, label: float, *, transposed: bool
     ) -> tuple[float, float]:
         """One of the two, with its upper left corner at (x, y); returns its lower right one."""
-        values = code if transposed else A
-        across, down = (keys, queries) if transposed else (queries, keys)
-        roles = (KEY, QUERY) if transposed else (QUERY, KEY)
-        row, top = 34.0, y + 112
-        broad = len(across) * cell
-        centre = x + label + broad / 2
+        centre = x + label + len(keys if transposed else queries) * cell / 2
         scene.text(centre, y + 10, "In code: weights" if transposed else "In the text: A", bold=True)
         scene.text(
             centre, y + 34, "each row sums to 1" if transposed else "each column sums to 1", muted=True
         )
-        scene.text(centre, y + 64, "keys" if transposed else "queries", muted=True)
-        scene.text(x + label / 2 - 2, top - 20, "queries" if transposed else "keys", muted=True)
-        for place, (role, words) in enumerate(zip(roles, (across, down), strict=True)):
-            for i, word in enumerate(words):
-                strength: Any = "full" if (role is QUERY and i == query) else "pale"
-                if place == 0:
-                    scene.token(
-                        x + label + (i + 0.5) * cell,
-                        top - 36,
-                        word,
-                        cell - 4,
-                        30,
-                        role=role,
-                        strength=strength,
-                    )
-                else:
-                    scene.token(
-                        x + label / 2 - 2,
-                        top + 2 + i * row,
-                        word,
-                        label - 4,
-                        30,
-                        role=role,
-                        strength=strength,
-                    )
-        scene.matrix(
-            x + label, top, values, cell, row,
-            role=WEIGHTS, digits=digits,
-            column=None if transposed else query, row=query if transposed else None,
-        )  # fmt: skip
-        return x + label + broad, top + len(down) * row
+        return worded_matrix(
+            scene,
+            (x, y + 54),
+            (label, cell),
+            down=(QUERY, "queries", queries) if transposed else (KEY, "keys", keys),
+            across=(KEY, "keys", keys) if transposed else (QUERY, "queries", queries),
+            numbers=code if transposed else A,
+            column=None if transposed else query,
+            row=query if transposed else None,
+            digits=digits,
+        )
 
     def layout(*, stacked: bool) -> Scene:
         size = 14.0 if stacked else 15.0
@@ -313,3 +329,231 @@ def columns_and_rows(
         return scene
 
     return Drawing(title, description, layout(stacked=False), layout(stacked=True))
+
+
+def softmax(scores: Sequence[float]) -> list[float]:
+    """The weights of a list of scores, some of which may be -inf."""
+    exps = [math.exp(score - max(scores)) for score in scores]
+    return [e / sum(exps) for e in exps]
+
+
+def mask_before_softmax(
+    scores: Any,
+    allowed: Any,
+    *,
+    words: Sequence[str] | None = None,
+    digits: int = 2,
+    title: str = "The mask belongs before the softmax",
+) -> Drawing:
+    """One query's scores, masked before the softmax (right) and after it (wrong), with the sums.
+
+    Args:
+        scores: a number for each key.
+        allowed: True where the query may attend.
+        words: the keys, above the scores.
+        digits: decimals.
+        title: what it shows.
+
+    Raises:
+        ValueError: if the lengths differ or no key is allowed.
+    """
+    scores = listed(scores, "scores")
+    allowed = [bool(yes) for yes in listed(allowed, "allowed", len(scores))]
+    words = listed(words, "words", len(scores)) if words is not None else []
+    if not any(allowed):
+        raise ValueError("no key is allowed: there is nothing to share the weight")
+    masked = [score if yes else -math.inf for score, yes in zip(scores, allowed, strict=True)]
+    right, before = softmax(masked), softmax(scores)
+    wrong = [weight if yes else 0.0 for weight, yes in zip(before, allowed, strict=True)]
+    forbidden = [not yes for yes in allowed]
+    says = [", ".join(number(x, digits) for x in row) for row in (scores, masked, right, before, wrong)]
+    description = (
+        f"Scores {says[0]}. Right: the mask comes first, {says[1]}; the softmax then gives {says[2]}, which "
+        f"sum to {number(sum(right), digits)}. Wrong: the softmax comes first, {says[3]}; masked afterwards, "
+        f"{says[4]}, they sum to only {number(sum(wrong), digits)}."
+    )
+
+    def layout(label: float, cell: float, size: float) -> Scene:
+        width, tall = label + len(scores) * cell + 2, 32.0
+        scene = Scene(width, size=size)
+        y = 2.0
+
+        def line(name: str, numbers: list[float], role: Role | None, hatched: Sequence[bool]) -> None:
+            """A row of cells with what was done to get it."""
+            nonlocal y
+            scene.text(0, y + tall / 2, name, anchor="start", muted=True)
+            shades = None if role is None else [numbers]
+            options: dict[str, Any] = {"masked": [hatched], "digits": digits, "shades": shades}
+            scene.matrix(label, y, [numbers], cell, tall, role=role, **options)
+            y += tall
+
+        if words:
+            xs = [label + (i + 0.5) * cell for i in range(len(words))]
+            scene.token_row(xs, y, words, cell - 4, role=KEY)
+            y += 34
+        line("scores", scores, None, [False] * len(scores))
+        for heading, steps in (
+            ("Right: first the mask", (("mask", masked, None), ("softmax", right, WEIGHTS))),
+            ("Wrong: first the softmax", (("softmax", before, WEIGHTS), ("mask", wrong, WEIGHTS))),
+        ):
+            scene.text(label, y + 34, heading, anchor="start", bold=True)
+            y += 52
+            first, second = steps
+            line(*first, forbidden if first[0] == "mask" else [False] * len(scores))
+            y += 6
+            line(*second, forbidden)
+            total = number(sum(second[1]), digits)
+            scene.brace(label + 2, width - 4, y + 5, f"sum {total}")
+            y += 22
+        scene.height = y + 8
+        return scene
+
+    column = max(widest([*words, "−0.00"], 15) + 2 * PAD + 6, 60)
+    return Drawing(
+        title,
+        description,
+        layout(76, min(column, 600 / len(scores)), 15),
+        layout(64, (PHONE - 66) / len(scores), 13.5),
+    )
+
+
+def decoder_looks_back(
+    source: Sequence[str],
+    target: Sequence[str],
+    step: int,
+    weights: Any,
+    *,
+    digits: int = 2,
+    title: str = "A decoder that looks back",
+) -> Drawing:
+    """Before: all words in one vector. After: each step of the decoder reads from all states.
+
+    Args:
+        source: the words that were read.
+        target: the words that are written.
+        step: which of them is being written, from 0.
+        weights: a number for each word of the source, at this step.
+        digits: decimals of the weights.
+        title: what it shows.
+
+    Raises:
+        ValueError: if there is not one weight for each word of the source, or no such step.
+    """
+    source, target = listed(source, "source"), listed(target, "target")
+    weights = listed(weights, "weights", len(source))
+    if not 0 <= step < len(target):
+        raise ValueError(f"there is no step {step} among {len(target)} words")
+    description = (
+        f"Before: the encoder's states of {' '.join(source)} are squeezed into one vector, from which the "
+        f"decoder writes {' '.join(target[: step + 1])}. After: the states stay. To write {target[step]}, "
+        "the decoder sends a query to all of them; their average, the context, comes back. Weights: "
+        f"{pairs_in_words(source, weights)}."
+    )
+    size, tall, height = 14.0, 30.0, 270.0
+    asks: dict[str, Any] = {"role": QUERY, "width": 2}
+
+    def encoder(scene: Scene, x: float, y: float, room: float, strength: Strength) -> list[float]:
+        """The states of the words that were read; returns where their middles are."""
+        places, fits = scene.places(x, room, source)
+        for (place, broad), word in zip(places, source, strict=True):
+            scene.token(place, y, word, broad, tall, role=KEY, strength=strength, size=fits)
+        return [place for place, _ in places]
+
+    def decoder(scene: Scene, x: float, y: float, room: float) -> list[float]:
+        """The words written so far, the one being written, and empty boxes for those to come."""
+        places, fits = scene.places(x, room, target)
+        for i, ((place, broad), word) in enumerate(zip(places, target, strict=True)):
+            if i > step:
+                scene.token(place, y, "", broad, tall, strength="faint")
+            else:
+                strength: Strength = "full" if i == step else "pale"
+                scene.token(place, y, word, broad, tall, role=QUERY, strength=strength, size=fits)
+            if i:
+                scene.line((place - broad / 2 - 8, y + tall / 2), (place - broad / 2, y + tall / 2))
+        return [place for place, _ in places]
+
+    def before(scene: Scene, x: float, y: float) -> None:
+        room, middle = PHONE - 20.0, x + PHONE / 2
+        scene.text(middle, y + 10, "Before: one vector for everything", bold=True)
+        for place in encoder(scene, x + 10, y + 48, room, "pale"):
+            scene.line((place, y + 78), (middle, y + 120))
+        scene.vector(middle - 9, y + 120, [""] * 4, 18, 14, role=KEY)
+        first, turn = decoder(scene, x + 10, y + 222, room)[0], y + 198
+        scene.arrow((middle, y + 176), (middle, turn), (first, turn), (first, y + 220))
+
+    def after(scene: Scene, x: float, y: float) -> None:
+        room, rail = PHONE - 20.0, x + PHONE - 3
+        centre = x + room / 2
+        scene.text(x + PHONE / 2, y + 10, "After: every step looks back", bold=True)
+        below = decoder(scene, x, y + 222, room)[step]
+        xs = encoder(scene, x, y + 48, room, "full")
+        scene.line(
+            (below, y + 252), (below, y + 266), (rail, y + 266), (rail, y + 30), (xs[0], y + 30), **asks
+        )
+        scene.text(rail - 8, y + 186, "query", anchor="end", muted=True)
+        for place, weight in zip(xs, weights, strict=True):
+            scene.arrow((place, y + 30), (place, y + 47), **asks)
+            scene.text(place, y + 91, number(weight, digits))
+            scene.line((place, y + 103), (centre, y + 146), role=WEIGHTS, width=1 + 9 * weight)
+        scene.token(centre, y + 144, "context", 84, tall, role=VALUE, strength="full")
+        turn = y + 198
+        scene.arrow((centre, y + 174), (centre, turn), (below, turn), (below, y + 220), role=VALUE, width=2)
+
+    wide, narrow = Scene(2 * PHONE + 40, height, size=size), Scene(PHONE, 2 * height + 20, size=size)
+    before(wide, 0, 0)
+    after(wide, PHONE + 40, 0)
+    before(narrow, 0, 0)
+    after(narrow, 0, height + 20)
+    return Drawing(title, description, wide, narrow)
+
+
+def causal_mask_words(
+    words: Sequence[str], *, query: int | None = None, title: str = "The causal mask on real words"
+) -> Drawing:
+    """Who may read whom: queries are rows, keys columns, as in code; what is forbidden is hatched.
+
+    Args:
+        words: the sequence.
+        query: the row in full colour; by default the last but one.
+        title: what it shows.
+
+    Raises:
+        ValueError: if there are no words, or no such query.
+    """
+    words = listed(words, "words")
+    chosen = max(len(words) - 2, 0) if query is None else query
+    if not 0 <= chosen < len(words):
+        raise ValueError(f"there is no query {chosen} among {len(words)}")
+    may = [[s <= n for s in range(len(words))] for n in range(len(words))]
+    description = (
+        "A square of booleans with a row for each query and a column for each key. On and below the diagonal "
+        "stands True: may attend. Above it stands False, hatched. "
+        f"The row of {words[chosen]} is in full colour: it "
+        f"may attend to {', '.join(words[: chosen + 1])}."
+    )
+
+    def layout(label: float, cell: float, size: float) -> Scene:
+        scene = Scene(label + len(words) * cell + 2, size=size)
+        _, y = worded_matrix(
+            scene,
+            (0, 0),
+            (label, cell),
+            down=(QUERY, "queries", words),
+            across=(KEY, "keys", words),
+            numbers=[[""] * len(words) for _ in words],
+            row=chosen,
+            shades=[[0.7 * yes for yes in row] for row in may],
+            masked=[[not yes for yes in row] for row in may],
+        )
+        scene.box(label, y + 14, 22, 22, role=WEIGHTS, shade=0.7)
+        scene.text(label + 32, y + 25, "True: may attend", anchor="start")
+        scene.box(label, y + 44, 22, 22, role=WEIGHTS, shade=0, masked=True)
+        scene.text(label + 32, y + 55, "False: may not", anchor="start")
+        scene.height = y + 70
+        return scene
+
+    def widths(size: float, room: float) -> tuple[float, float]:
+        label = widest([*words, "queries"], size) + 2 * PAD + 4
+        return label, min(max(widest(words, size) + 16, 54), (room - 2 - label) / len(words))
+
+    return Drawing(title, description, layout(*widths(15, 600), 15), layout(*widths(13.5, PHONE), 13.5))

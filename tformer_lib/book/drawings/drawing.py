@@ -58,8 +58,9 @@ class Drawing:
     def _svg(self, scene: Scene, name: str, **attributes: Any) -> str:
         """One layout; everything with an id has `name` before it."""
         picture = drawsvg.Drawing(
-            scene.width,
-            scene.height,
+            scene.width + 2,  # an edge on the border is not cut in half
+            scene.height + 2,
+            origin=(-1, -1),
             id_prefix=f"{name}-",
             role="img",
             aria_labelledby=f"{name}-title",

@@ -118,6 +118,8 @@ class Scene:
             ValueError: if the words do not fit.
         """
         paint, ink = self._paint(role, strength, shade)
+        if ink and not radius:  # neighbours in a grid stay apart
+            paint |= {"stroke": ink, "stroke_opacity": 0.3}
         place = {"x": _at(x), "y": _at(y), "width": _at(width), "height": _at(height), "rx": radius or None}
         group = drawsvg.Group(class_="tformer-cell")
         if masked:
@@ -156,6 +158,23 @@ class Scene:
         size = fitting(words, width - 2 * PAD, options.pop("size", self.size))
         for x, word in zip(xs, words, strict=True):
             self.token(x, y, word, width, height, size=size, **options)
+
+    def places(
+        self, x: float, room: float, words: Sequence[str], gap: float = 8
+    ) -> tuple[list[tuple[float, float]], float]:
+        """Tokens that fill `room` from x on, each as wide as its word asks for.
+
+        Returns the middle and the width of each, and the font size at which all fit.
+        """
+        free = room - (len(words) - 1) * gap - 2 * PAD * len(words)
+        size = fitting([" ".join(words).replace(" ", "")], free, self.size)
+        spare = (free - sum(width_of(word, size) for word in words)) / len(words)
+        found = []
+        for word in words:
+            width = width_of(word, size) + 2 * PAD + spare
+            found.append((x + width / 2, width))
+            x += width + gap
+        return found, size
 
     def vector(
         self, x: float, y: float, numbers: Sequence, cell: float, height: float | None = None, **options: Any
@@ -201,7 +220,8 @@ class Scene:
         size = fitting(every, cell - 4, size or self.size)
         size = max(min(size, (cell - 9) / max(widest(every, 1), 0.1)), min(size, LEAST))  # rather with air
         places = [(i, j) for i in range(len(words)) for j in range(len(words[0]))]
-        full = [(i, j) for i, j in places if j == column or i == row]
+        hatched = [(i, j) for i, j in places if masked is not None and masked[i][j]]
+        full = [(i, j) for i, j in places if (j == column or i == row) and (i, j) not in hatched]
         for i, j in sorted(places, key=lambda place: place in full):  # the full cells' edges lie on top
             self.box(
                 x + j * cell,
@@ -212,7 +232,7 @@ class Scene:
                 role=role,
                 strength="full" if (i, j) in full else "pale",
                 shade=0.2 if shades is None else shades[i][j],
-                masked=masked is not None and masked[i][j],
+                masked=(i, j) in hatched,
                 size=size,
             )
 
@@ -306,7 +326,7 @@ class Scene:
         tip = -6 if up else 6
         self.line((x0, y), (x0, y + tip), (x1, y + tip), (x1, y))
         if label:
-            self.text((x0 + x1) / 2, y + tip + (-12 if up else 12), label, muted=True)
+            self.text((x0 + x1) / 2, y + tip + (-12 if up else 12), label, bold=True)
 
 
 def _shade(weight: float) -> float:
