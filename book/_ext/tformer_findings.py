@@ -1,4 +1,4 @@
-"""The role `{finding}`: a number of a page, told on another one and linked to where it is held.
+"""The role `{finding}`: a number of one page, told and linked to on another.
 
     {finding}`modern.race_time`      0.191
     {finding}`modern.race_time .0%`  19%
@@ -53,7 +53,9 @@ class Finding(SphinxRole):
             text = format(value, written or ".3g")
         except (KeyError, ValueError) as error:
             said = f"no claim {name!r}" if isinstance(error, KeyError) else str(error)
-            return [], [self.inliner.reporter.error(f"finding: {said}", line=self.lineno)]
+            return [], [
+                self.inliner.reporter.error(f"finding: {said}", line=self.lineno)
+            ]
         return [FindingNode("", docname=docname, name=name, text=text)], []
 
 

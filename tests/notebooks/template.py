@@ -1,13 +1,14 @@
 """The rules of a chapter: its parts, their order, and its exercises."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from nbformat import NotebookNode
 
 from tests.notebooks.page import Book, Page, describe, mime_types, tags
 from tests.notebooks.rules import Rule
 
+Part = tuple[str, Callable[[NotebookNode], bool]]
 QUOTE = ["**The question.**", "**You need**", "**You will build**", "**Runs in**"]
 COUNT = r"(?:\d+|an?|one|two|three|four|five|ten|twenty|thirty|forty|fifty)"
 RUN_TIME = re.compile(rf"about {COUNT} (?:seconds?|minutes?) on a laptop with two cores \(AVX2\)")
@@ -39,8 +40,13 @@ def opening(page: Page, book: Book) -> Iterator[str]:
 
 def parts_in_order(page: Page, book: Book) -> Iterator[str]:
     """Each part of the template is found after the one before it."""
+    yield from in_order(page, PARTS)
+
+
+def in_order(page: Page, parts: Sequence[Part]) -> Iterator[str]:
+    """The first part that does not follow the one before it."""
     place = 0
-    for name, holds in PARTS:
+    for name, holds in parts:
         found = next((i for i in range(place, len(page.cells)) if holds(page.cells[i])), None)
         if found is None:
             yield f"the template wants {name} here, after cell {place}"
@@ -103,7 +109,7 @@ def _code(*words: str):
     return lambda cell: cell.cell_type == "code" and any(word in cell.source for word in words)
 
 
-def _prose(pattern: str):
+def prose(pattern: str):
     expression = re.compile(pattern, re.MULTILINE | re.IGNORECASE)
     return lambda cell: cell.cell_type == "markdown" and bool(expression.search(cell.source))
 
@@ -112,19 +118,26 @@ def _figure(cell: NotebookNode) -> bool:
     return "image/png" in mime_types(cell)
 
 
-PARTS = [
-    ("a numbered equation", _prose(NUMBERED.pattern)),
-    ("a section whose title says 'by hand'", _prose(r"^##+ .*by hand")),
+PARTS: list[Part] = [
+    ("a numbered equation", prose(NUMBERED.pattern)),
+    ("a section whose title says 'by hand'", prose(r"^##+ .*by hand")),
     (
         "the box 'From columns to rows' with the class columns-to-rows",
-        _prose(r"\{admonition\} From columns to rows\s*\n\s*:class: columns-to-rows"),
+        prose(r"\{admonition\} From columns to rows\s*\n\s*:class: columns-to-rows"),
     ),
     ("a cell with show_source(...)", _code("show_source(")),
     ("a check cell with assert_close or a claim", _code("assert_close(", "claim(")),
     ("an experiment with a figure", _figure),
-    ("the section What you learned", _prose(r"^## What you learned\s*$")),
-    ("the section Exercises", _prose(r"^## Exercises\s*$")),
-    ("the section Further reading", _prose(r"^## Further reading\s*$")),
+    ("the section What you learned", prose(r"^## What you learned\s*$")),
+    ("the section Exercises", prose(r"^## Exercises\s*$")),
+    ("the section Further reading", prose(r"^## Further reading\s*$")),
 ]
+
+OLDER = {  # what the pattern of `pattern` orders otherwise
+    "a cell with show_source(...)",
+    "the section What you learned",
+    "the section Exercises",
+    "the section Further reading",
+}
 
 RULES: list[Rule] = [opening, parts_in_order, example_comes_first, exercises, answers_and_solutions]

@@ -8,12 +8,12 @@ import nbformat
 import pytest
 from nbformat import NotebookNode, v4
 
-from tests.notebooks import rules, template
+from tests.notebooks import pattern, rules, template
 from tests.notebooks.outputs import CLAIM
 from tests.notebooks.page import Book, Page
 
 BOOK = Book("https://example.org/book", frozenset({"vaswani2017attention"}))
-ALL = rules.RULES + template.RULES
+ALL = list(dict.fromkeys(rules.RULES + template.RULES + pattern.RULES))
 OPENING = """(ch-made)=
 # A made chapter
 
@@ -24,6 +24,9 @@ SETUP = """try:
 except ImportError:
     %pip install -q "tformer-lib[book] @ git+https://example.org/book"
 """
+MINUTE = ":::{admonition} In one minute\n:class: dropdown in-one-minute\n```python\nz = 3\n```\n:::"
+ASIDE = ":::{admonition} Aside: why it is one\n:class: dropdown aside\nIt is.\n:::"
+DRAWING = {"text/html": "<svg><title>One</title></svg>", "text/plain": "One"}
 BOX = ":::{admonition} From columns to rows\n:class: columns-to-rows\nTranspose.\n:::"
 FIGURE = {
     "image": {"alt": "A line that rises from left to right."},
@@ -50,13 +53,22 @@ def chapter() -> NotebookNode:
     cells = [
         v4.new_markdown_cell(OPENING),
         v4.new_code_cell(SETUP, metadata={"tags": ["hide-input"]}),
-        v4.new_markdown_cell("An example."),
+        *(
+            v4.new_code_cell(
+                f"draw({i})",
+                outputs=[show(dict(DRAWING))],
+                metadata={"mystnb": FIGURE, "tags": ["hide-input"]},
+            )
+            for i in range(pattern.LEAST_DRAWINGS)
+        ),
+        v4.new_markdown_cell(f"{MINUTE}\n\n## A section\n\nAn example.\n\n{ASIDE}"),
         v4.new_code_cell("print(1, 2, 3)", outputs=[v4.new_output("stream", name="stdout", text="1 2 3\n")]),
         v4.new_markdown_cell(
             "As {cite:t}`vaswani2017attention` write,\n$$y = x$$ (eq-made)\nsee {ref}`ch-made`."
         ),
         v4.new_markdown_cell("## The same by hand"),
         v4.new_code_cell("y = x = 1"),
+        v4.new_code_cell("z = 3"),
         v4.new_markdown_cell(BOX),
         v4.new_code_cell("show_source(attention)"),
         v4.new_code_cell("assert_close(x, y)"),
@@ -70,6 +82,7 @@ def chapter() -> NotebookNode:
             outputs=[show({"text/plain": "claim made.one: 1", CLAIM: RECORD})],
         ),
         v4.new_markdown_cell("## What you learned\n\nNothing."),
+        v4.new_markdown_cell("## Laboratory\n\nMore of it."),
         v4.new_markdown_cell("\n\n".join(["## Exercises", *map(exercise, range(6))])),
         v4.new_markdown_cell(f"{template.FOLD}\n\nIt is done.\n\n</details>"),
         v4.new_code_cell('# @title Solution\ncheck("a.b", f)', metadata=SOLVED),
@@ -105,6 +118,12 @@ def replace(old: str, new: str):
 def change(text: str, **values):
     """Sets attributes of the cell that has the text."""
     return lambda notebook: cell_with(notebook, text).update(copy.deepcopy(values))
+
+
+def add_cells(notebook: NotebookNode, count: int) -> None:
+    """Puts as many visible cells into the core path."""
+    place = notebook.cells.index(cell_with(notebook, "The same by hand"))
+    notebook.cells[place:place] = [v4.new_code_cell("x = 1") for _ in range(count)]
 
 
 def tag(text: str, *names: str):
@@ -207,7 +226,11 @@ BROKEN = [
     ("parts_in_order", "a figure", change("plot()", outputs=[])),
     ("parts_in_order", "What you learned", drop("What you learned")),
     ("parts_in_order", "Further reading", lambda n: n.cells.insert(0, n.cells.pop())),
-    ("example_comes_first", "no numbers", change("print(1", outputs=[])),
+    (
+        "example_comes_first",
+        "no numbers",
+        lambda n: [cell.update(outputs=[]) for cell in n.cells if cell.cell_type == "code"],
+    ),
     ("exercises", "5 labelled exercises", replace(":label: ex-made-3", "")),
     ("exercises", "of 6 exercises 0 begin with", replace("Easy · code · about 5 minutes", "easy")),
     ("answers_and_solutions", "a solution in words", replace(template.FOLD, "Solution:")),
@@ -216,6 +239,17 @@ BROKEN = [
     ("answers_and_solutions", "'a.b' has no cell to answer in", drop("# a stub")),
     ("answers_and_solutions", "tag it remove-cell", tag("# a stub", "answer")),
     ("exercises", "'ex-made-3' has no solution", replace("{solution-start} ex-made-3", "{note} ex-made-3")),
+    ("pattern_in_order", "Laboratory", drop("## Laboratory")),
+    ("pattern_in_order", "a figure", change("plot()", outputs=[])),
+    ("first_screen", "no drawing", lambda n: n.cells.insert(2, v4.new_markdown_cell("## Early"))),
+    ("first_screen", "In one minute", replace("In one minute", "In brief")),
+    ("first_screen", "shows its code", tag("draw(1)")),
+    ("folded_boxes", "is not folded", replace(":class: dropdown aside", ":class: aside")),
+    ("folded_boxes", "too little", replace("Aside: why it is one", "Aside: this")),
+    ("core_path", "words", replace("An example.", "word " * 2_501)),
+    ("core_path", "visible cells", lambda n: add_cells(n, 31)),
+    ("drawings", "2 drawings", change("draw(1)", outputs=[])),
+    ("quoted_code", "stands in no cell", replace("z = 3\n```", "z = 4\n```")),
 ]
 
 

@@ -5,12 +5,21 @@ from pathlib import Path
 
 import pytest
 
-from tests.notebooks import rules, template
+from tests.notebooks import pattern, rules, template
 from tests.notebooks.page import Book, Page, cited
 
 ROOT = Path(__file__).parents[2]
 PAGES = [Page.read(path) for path in sorted((ROOT / "book").glob("*.ipynb"))]
-CASES = [(page, rule) for page in PAGES for rule in rules.RULES + template.RULES * page.is_chapter]
+
+
+def rules_of(page: Page) -> list[rules.Rule]:
+    """A chapter keeps the pattern once it is written to it, and the older template until then."""
+    if not page.is_chapter:
+        return rules.RULES
+    return rules.RULES + (pattern.RULES if page.path.stem in pattern.WRITTEN else template.RULES)
+
+
+CASES = [(page, rule) for page in PAGES for rule in rules_of(page)]
 
 
 @pytest.fixture(scope="module")

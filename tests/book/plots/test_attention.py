@@ -8,17 +8,18 @@ from tformer_lib.book.plots.style import BookFigure
 
 GRID = torch.linspace(0, 1, 5)
 RUNS = {"one": torch.rand(3, 4), "two": torch.rand(3, 4)}
-SPREAD = {"plain": torch.tensor([1.0, 2.0, 4.0]), "scaled": torch.ones(3)}
+SPREAD = {
+    "plain": [(torch.linspace(0, 2 * d, 11), torch.tensor(float(d))) for d in (1, 2, 4)],
+    "scaled": [(torch.linspace(0, 1, 11), torch.tensor(1.0))] * 3,
+}
 
 
 def figures():
-    causal = torch.ones(3, 3, dtype=torch.bool).tril()
     return {
         "kernel_fits": plots.kernel_fits(GRID, GRID, GRID, GRID, {0.1: GRID, 1.0: 2 * GRID}),
         "bandwidth_error": plots.bandwidth_error(GRID + 0.1, torch.tensor([3.0, 2, 0.2, 2, 3]), 0.4),
         "effective_keys": plots.effective_keys(GRID, 64 - GRID, 64 - 2 * GRID, 64),
-        "score_scale": plots.score_scale((1, 4, 16), SPREAD, SPREAD),
-        "masks": plots.masks({"all": torch.ones(3, 3, dtype=torch.bool), "causal": causal}),
+        "score_scale": plots.score_scale((1, 4, 16), SPREAD),
         "accuracy_by_length": plots.accuracy_by_length((2, 4, 6, 8), RUNS, trained_to=6),
         "alignment": plots.alignment(torch.eye(2, 3), ["a", "b", "c"], ["x", "y"]),
     }
@@ -60,9 +61,15 @@ def test_accuracy_is_the_mean_over_runs_with_each_run_faint():
             assert any(len(y) == 4 and torch.allclose(y, wanted) for y in drawn)
 
 
-def test_masks_and_alignments_show_queries_down():
-    causal = FIGURES["masks"].axes[1].images[0].get_array()
-    assert torch.equal(torch.as_tensor(causal.astype(bool)), torch.ones(3, 3, dtype=torch.bool).tril())
+def test_the_gradients_lie_in_their_band():
+    spread, gradients = FIGURES["score_scale"].axes
+    assert [line.tolist() for line in lines(spread)] == [[1, 2, 4], [1, 1, 1]]
+    assert [line.tolist() for line in lines(gradients)] == [[1, 2, 4], [0.5, 0.5, 0.5]]
+    tops = [band.get_paths()[0].get_extents().ymax for band in gradients.collections]
+    assert tops == pytest.approx([0.9 * 8, 0.9])
+
+
+def test_an_alignment_shows_queries_down():
     axis = FIGURES["alignment"].axes[0]
     assert [t.get_text() for t in axis.get_yticklabels()] == ["x", "y"]
     assert axis.images[0].get_array().shape == (2, 3)

@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
-from tformer_lib.book.plots.boxes import squares
 from tformer_lib.book.plots.style import (
     BLACK,
     BLUE,
@@ -85,9 +84,9 @@ def score_scale(
     widths: Sequence[int],
     runs: Mapping[str, Sequence[tuple[Float[Tensor, " n"], Float[Tensor, ""]]]],
 ) -> BookFigure:
-    """Spread of the scores, and the gradient at the query from its tenth to ninetieth percentile, against Dh.
+    """Spread of the scores and gradient at the query (median, tenth to ninetieth percentile) against Dh.
 
-    `runs` goes from a label ("plain", "scaled") to (gradients, standard deviation of the scores) for each width.
+    `runs` goes from a label ("plain", "scaled") to (gradients, spread of the scores), one pair for each width.
     """
     figure, (top, bottom) = new_figure(2, 1, height=5.6, sharex=True)
     for (label, measured), colour, marker in zip(runs.items(), (RED, BLUE), "os", strict=True):
@@ -107,16 +106,6 @@ def score_scale(
     bottom.set_xlabel("width $D_h$ of queries and keys")
     bottom.set_xticks(list(widths), [f"{w:,}" for w in widths])
     bottom.set_xticks([], minor=True)
-    return figure
-
-
-@book_style
-def masks(panels: Mapping[str, Bool[Tensor, "N S"]]) -> BookFigure:
-    """Masks side by side, filled where a query may attend to a key."""
-    figure, axes = new_figure(1, len(panels), height=2.4, sharey=True)
-    for axis, (title, mask) in zip(axes, panels.items(), strict=True):
-        squares(axis, title, mask, "key $s$")
-    axes[0].set_ylabel("query $n$")
     return figure
 
 

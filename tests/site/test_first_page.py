@@ -1,0 +1,51 @@
+"""The first page: a picture, a way in, cards, findings that say what the chapters hold."""
+
+import json
+import re
+
+import pytest
+from bs4 import BeautifulSoup
+from notebook_claims import claims_in
+
+from tests.site.pages import ROOT, chapter_pages
+
+
+@pytest.fixture(scope="module")
+def page(site):
+    return BeautifulSoup((site / "book/index.html").read_text("utf8"), "lxml").select_one("article")
+
+
+def claims() -> dict[str, tuple[str, float]]:
+    found = {}
+    for path in chapter_pages():
+        cells = json.loads((ROOT / path).with_suffix(".ipynb").read_text("utf8"))["cells"]
+        found |= {claim["name"]: (path, claim["value"]) for claim in claims_in(cells)}
+    return found
+
+
+def test_ten_findings_link_to_the_claims_that_hold_them(page):
+    held = claims()
+    items = page.find("ol", class_="simple").find_all("li")
+    assert len(items) == 10
+    for item in items:
+        links = item.find_all("a")
+        assert links, item.get_text()
+        for link in links:
+            path, _, name = link["href"].partition("#claim-")
+            where, value = held[name]
+            assert where.endswith(path)
+            shown = float(re.sub(r"[%+]", "", link.get_text())) / (100 if "%" in link.get_text() else 1)
+            assert shown == pytest.approx(value, rel=0.05, abs=0.5 if abs(value) > 5 else 0.006)
+
+
+def test_a_way_in_stands_before_the_cards(page):
+    order = [a["href"] for a in page.find_all("a", href=True)]
+    start = next(i for i, href in enumerate(order) if "01_sequence_modelling" in href)
+    assert start < next(i for i, href in enumerate(order) if "12_long_sequences" in href)
+    assert page.find("svg") is not None
+
+
+def test_first_page_takes_at_most_three_screens(visit):
+    page = visit("book/index.html", width=1440).page
+    height = page.evaluate("document.querySelector('article').getBoundingClientRect().height")
+    assert height <= 3 * 900
