@@ -182,7 +182,7 @@ def attention_matrices(
 
     def narrow() -> Scene:
         """One above the other: each query's column goes straight down from Q over A to Y."""
-        margin, sign, row = 24.0, 46.0, 30.0
+        margin, sign, row = 22.0, 42.0, 30.0
         cell = min(40.0, (PHONE - margin - sign - 2) / (left + N))
         scene = Scene(PHONE, size=14)
         second = PHONE - 2 - N * cell
@@ -207,7 +207,30 @@ def attention_matrices(
         scene.height = y + len(Y) * row + 28
         return scene
 
-    return Drawing(title, description, wide(), narrow())
+    def stacked() -> Scene:
+        """For long numbers: all five one above the other."""
+        row, margin = 30.0, 60.0
+        cell = min(60.0, (PHONE - margin - 2) / max(left, N))
+        scene, y = Scene(PHONE, size=14), 26.0
+        steps = (("", "K^{T}", transposed), ("·", "Q", Q), ("", "V", V), ("·", "A", A), ("=", "Y", Y))
+        for sign, name, values in steps:
+            grid(scene, name, values, margin, y, cell, row)
+            if sign:
+                scene.text(12, y + len(values) * row / 2, sign, size=20, bold=True)
+            y += len(values) * row + 58
+            if name == "Q":
+                middle = margin + N * cell / 2
+                scene.arrow((middle, y - 24), (middle, y + 10))
+                scene.text(middle + 14, y - 8, "÷ √D_{h}, softmax gives A", anchor="start", muted=True)
+                y += 40
+        scene.height = y - 30
+        return scene
+
+    try:
+        small = narrow()
+    except ValueError:
+        small = stacked()
+    return Drawing(title, description, wide(), small)
 
 
 def worded_matrix(

@@ -217,7 +217,7 @@ class Scene:
         height = height or cell
         words = [[number(value, digits) for value in line] for line in numbers]
         every = [word for line in words for word in line]
-        size = fitting(every, cell - 4, size or self.size)
+        size = fitting(every, cell - 2, size or self.size)
         size = max(min(size, (cell - 9) / max(widest(every, 1), 0.1)), min(size, LEAST))  # rather with air
         places = [(i, j) for i in range(len(words)) for j in range(len(words[0]))]
         hatched = [(i, j) for i, j in places if masked is not None and masked[i][j]]

@@ -1,0 +1,46 @@
+"""Writes the drawings that pages hold as files: a card for each chapter, and the first page's picture.
+
+Run it after a change to `tformer_lib/book/drawings` and look at what changed; a test holds the files equal to
+what this writes.
+"""
+
+from pathlib import Path
+
+from tformer_lib.book.drawings.attention import soft_lookup, softmax
+from tformer_lib.book.drawings.cards import card, chapters
+from tformer_lib.book.drawings.drawing import Drawing
+
+BOOK = Path(__file__).resolve().parents[1] / "book"
+
+
+def first_picture() -> Drawing:
+    """Chapter 2's lookup: the temperature at ten o'clock, from five that were taken at other hours."""
+    day, query, bandwidth = {6: 8, 9: 12, 12: 17, 15: 19, 18: 15}, 10, 1.5
+    scores = [-((query - hour) ** 2) / (2 * bandwidth**2) for hour in day]
+    weights = softmax(scores)
+    answer = sum(weight * degrees for weight, degrees in zip(weights, day.values(), strict=True))
+    return soft_lookup(
+        f"{query} h",
+        [f"{hour} h" for hour in day],
+        scores,
+        weights,
+        [f"{degrees}°" for degrees in day.values()],
+        f"{answer:.1f}°",
+        title="Attention by hand: the temperature at ten o'clock",
+    )
+
+
+def files() -> dict[str, str]:
+    """What is written, by its path in `book`: what pages take in, and the picture as a file for slides."""
+    found = {f"_static/cards/{chapter}.svg": card(chapter).to_inline_svg() for chapter in chapters()}
+    for name, drawing in {"soft_lookup": first_picture()}.items():
+        found[f"_drawings/{name}.html"] = drawing.to_html() + "\n"
+        found[f"_static/drawings/{name}.svg"] = drawing.to_svg()
+    return found
+
+
+if __name__ == "__main__":
+    for name, text in files().items():
+        (BOOK / name).parent.mkdir(exist_ok=True)
+        (BOOK / name).write_text(text, "utf8", newline="\n")
+    print(f"{len(files())} files in {BOOK}")
