@@ -4,7 +4,8 @@
           "power of the width with which the spread of dot products grows")
 
 Ruff would give each of the four a line of its own, and a chapter's claims would fill pages. Where the first
-line does not fit, ruff's format stays. `python tools/format_notebooks.py`
+line does not fit, ruff's format stays. A cell that shows claims and nothing else is closed in Jupyter and in
+Colab, as the site closes it (`close`). `python tools/format_notebooks.py`
 formats the notebooks of the book, `--check` names those that are not formatted and ends with 1.
 """
 
@@ -17,6 +18,8 @@ import tempfile
 from pathlib import Path
 
 import nbformat
+from nbformat import NotebookNode
+from notebook_claims import FORM, TITLE, only_claims
 
 ROOT = Path(__file__).resolve().parents[1]
 WIDTH = 88  # of a cell on the page; book/ruff.toml says the same
@@ -66,6 +69,18 @@ def compact(source: str) -> str:
     return "\n".join(lines)
 
 
+def close(cell: NotebookNode) -> None:
+    """Folds a cell's code if it shows claims alone, and opens one that was folded and shows more now."""
+    is_closed = cell.source.startswith(f"{TITLE}\n")
+    if only_claims(cell):
+        cell.metadata.update(NotebookNode(FORM))
+        cell.source = cell.source if is_closed else f"{TITLE}\n{cell.source}"
+    elif is_closed and cell.outputs:  # a cell that has not run says nothing yet
+        for key in FORM:
+            cell.metadata.pop(key, None)
+        cell.source = cell.source.removeprefix(f"{TITLE}\n")
+
+
 def formatted(path: Path) -> str:
     """What the notebook's file holds when its cells are formatted."""
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".format-") as folder:  # under its ruff.toml
@@ -77,6 +92,7 @@ def formatted(path: Path) -> str:
     for cell, its in zip(notebook.cells, laid_out.cells, strict=True):
         if cell.cell_type == "code":
             cell.source = compact(its.source)
+            close(cell)
     return nbformat.writes(notebook, indent=1) + "\n"
 
 

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 CLAIM = "application/vnd.tformer.claim+json"  # the type of the output
+TITLE = "# @title The numbers behind this"  # of a cell that only holds claims: Colab shows it for the code
+FORM = {"jupyter": {"source_hidden": True}, "cellView": "form"}  # closes a cell in Jupyter and in Colab
 
 
 def claims_in(cells: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -15,3 +17,26 @@ def claims_in(cells: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
         for output in cell.get("outputs", ()):
             if CLAIM in output.get("data", {}):
                 yield output["data"][CLAIM]
+
+
+def only_claims(cell: Mapping[str, Any]) -> bool:
+    """Whether a cell shows claims and nothing else; a solution is read for its code, and is none."""
+    outputs = cell.get("outputs", ())
+    shown = bool(outputs) and all(CLAIM in output.get("data", {}) for output in outputs)
+    return shown and "solution" not in cell["metadata"].get("tags", ())
+
+
+def number_text(value: float, unit: str = "") -> str:
+    """As in `tformer_lib.book.claims`: 148,176 or 0.3548 or 4.178 × 10⁻⁵, with the unit."""
+    if abs(value) < 1e15 and (value == round(value) or abs(value) >= 1000):
+        text = f"{value + 0.0:,.0f}"
+    else:
+        text, _, power = f"{value:.4g}".partition("e")
+        if power:
+            text += " × 10" + str(int(power)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return f"{text}%" if unit == "%" else f"{text} {unit}".rstrip()
+
+
+def band_text(low: float, high: float) -> str:
+    """As in `tformer_lib.book.claims`: the band in words."""
+    return "exactly" if low == high else f"{number_text(low)} to {number_text(high)}"

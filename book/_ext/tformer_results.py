@@ -1,77 +1,91 @@
-"""The directive `book-results`: every claim of the book in one table.
+"""The directive `book-results`: every claim of the book in one table, with a filter.
 
 The rows are read from the outputs of the notebooks, which the tests compare with a new
-run, so that the table says what the pages say.
+run, so that the table says what the pages say. Without JavaScript it is a plain table.
 """
 
+import html
 import json
 import sys
 from pathlib import Path, PurePosixPath
 
 from docutils import nodes
-from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
+from tformer_claims import head, row
 from tformer_site import chapter_number
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 from notebook_claims import claims_in
 
-HEADS = {"What was found": 50, "Number": 15, "Held between": 20, "Chapter": 15}
+# claims.js shows it: without JavaScript it would do nothing.
+FILTER = """<form class="tformer-filter" role="search" aria-label="Claims" hidden>
+<label>Words <input type="search" autocomplete="off" spellcheck="false"></label>
+<label>Chapter <select><option value="">all</option>{options}</select></label>
+<output></output></form>"""
 
 
-def cell(*inline: nodes.Node) -> nodes.entry:
-    """An entry of a table that is one paragraph."""
-    return nodes.entry("", nodes.paragraph("", "", *inline))
-
-
-def link(docname: str, number: str) -> addnodes.pending_xref:
-    """A reference to a chapter, by its number."""
-    return addnodes.pending_xref(
-        "",
-        nodes.inline("", number),
-        reftype="doc",
-        refdomain="std",
-        reftarget=f"/{docname}",
-        refexplicit=True,
-        refwarn=True,
-    )
-
-
-def row(claim: dict, docname: str, number: str) -> nodes.row:
-    """A claim as a row of the table."""
-    unit = f" {claim['unit']}" if claim["unit"] else ""
-    words = nodes.inline("", f"{claim['text']} ")
-    name = nodes.literal("", claim["name"])
-    band = f"{claim['low']:.4g} and {claim['high']:.4g}"
-    value = nodes.Text(f"{claim['value']:.4g}{unit}")
-    cells = (cell(words, name), cell(value), cell(nodes.Text(band)))
-    return nodes.row("", *cells, cell(link(docname, number)))
+class book_results(nodes.General, nodes.Element):  # noqa: N801
+    """Stands for the table until addresses and titles are known."""
 
 
 class BookResults(SphinxDirective):
     """All claims, chapter by chapter."""
 
     def run(self) -> list[nodes.Node]:
-        """A table in a container of the class `book-results`."""
-        rows = []
+        """A node that holds the claims of each chapter."""
+        chapters = []
         for docname in sorted(self.env.found_docs, key=lambda d: PurePosixPath(d).name):
-            number = chapter_number(docname)
-            if number is None:
+            if chapter_number(docname) is None:
                 continue
             notebook = Path(self.env.doc2path(docname))
             self.env.note_dependency(str(notebook))
             cells = json.loads(notebook.read_text("utf8"))["cells"]
-            rows += [row(claim, docname, number) for claim in claims_in(cells)]
-        columns = [nodes.colspec(colwidth=width) for width in HEADS.values()]
-        head = nodes.thead("", nodes.row("", *(cell(nodes.Text(h)) for h in HEADS)))
-        group = nodes.tgroup(
-            "", *columns, head, nodes.tbody("", *rows), cols=len(HEADS)
+            if claims := list(claims_in(cells)):
+                chapters.append((docname, claims))
+        return [book_results("", chapters=chapters)]
+
+
+def link(app: Sphinx, source: str, target: str, anchor: str) -> str:
+    """The address of a place of another page, seen from this one."""
+    address = app.builder.get_relative_uri(source, target)
+    # on a page that holds the whole book the anchor alone is the address
+    return f"#{anchor}" if address.startswith("#") else f"{address}#{anchor}"
+
+
+def table(app: Sphinx, docname: str, chapters: list[tuple[str, list[dict]]]) -> str:
+    """The filter and the table, a group of rows for each chapter."""
+    options, groups = [], []
+    for target, claims in chapters:
+        number = chapter_number(target)
+        title = f"Chapter {number}. {app.env.titles[target].astext()}"
+        options.append(
+            f'<option value="{number}">{number}. '
+            f"{html.escape(app.env.titles[target].astext())}</option>"
         )
-        return [nodes.container("", nodes.table("", group), classes=["book-results"])]
+        rows = "".join(
+            row(claim, link=link(app, docname, target, f"claim-{claim['name']}"))
+            for claim in claims
+        )
+        groups.append(
+            f'<tbody data-chapter="{number}"><tr class="tformer-group">'
+            f'<th scope="rowgroup" colspan="3">{html.escape(title)}</th></tr>'
+            f"{rows}</tbody>"
+        )
+    form = FILTER.format(options="".join(options))
+    return f"{form}{head('tformer-results')}{''.join(groups)}</table>"
+
+
+def resolve(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Puts the table in the place of its node."""
+    for node in list(doctree.findall(book_results)):
+        text = table(app, docname, node["chapters"])
+        node.replace_self(nodes.raw("", text, format="html"))
 
 
 def setup(app: Sphinx) -> dict:
     """Registers the directive."""
+    app.add_node(book_results)
     app.add_directive("book-results", BookResults)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
+    app.connect("doctree-resolved", resolve)
+    return {"version": "2", "parallel_read_safe": True, "parallel_write_safe": True}

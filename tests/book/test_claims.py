@@ -1,17 +1,20 @@
 """`claim`: holds a number to its band, shows a line, and leaves a record that a program can read."""
 
 import json
+import re
 import warnings
 
 import nbformat
+import notebook_claims
 import numpy as np
 import pytest
 import torch
+from bs4 import BeautifulSoup
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
 from tformer_lib.book import claim
-from tformer_lib.book.claims import MIME, Claim, ClaimError
+from tformer_lib.book.claims import MIME, Claim, ClaimError, band_text, number_text
 
 HELD = ((0.5, 2.0), "the loss of a small model", "nats")
 RECORD = {"low": 0.5, "high": 2.0, "unit": "nats", "text": "the loss of a small model"}
@@ -34,14 +37,12 @@ def shown():
 
 def test_the_line(shown):
     data = shown("test.loss", 1.23456, *HELD)
-    assert data["text/plain"] == (
-        "the loss of a small model: 1.235 nats (held between 0.5 and 2) [test.loss]"
-    )
+    assert data["text/plain"] == ("the loss of a small model: 1.235 nats · held within 0.5 to 2 [test.loss]")
 
 
 def test_a_pure_number_has_no_unit(shown):
     data = shown("test.ratio", 1, (0, 2), "a ratio")
-    assert data["text/plain"] == "a ratio: 1 (held between 0 and 2) [test.ratio]"
+    assert data["text/plain"] == "a ratio: 1 · held within 0 to 2 [test.ratio]"
 
 
 def test_the_record(shown):
@@ -52,9 +53,54 @@ def test_the_record(shown):
 
 def test_the_html_is_escaped(shown):
     data = shown("test.<b>", 1.0, (0.0, 2.0), 'x < y & "z"')
-    assert data["text/html"].startswith('<div class="tformer-claim" id="claim-test.&lt;b&gt;">')
-    assert "x &lt; y &amp; &quot;z&quot; <strong>1</strong>" in data["text/html"]
-    assert data["text/html"].endswith("<code>test.&lt;b&gt;</code></div>")
+    line = BeautifulSoup(data["text/html"], "lxml").div
+    assert (line["id"], line["title"]) == ("claim-test.<b>", "test.<b>")
+    assert line.get_text() == 'x < y & "z" 1 · held within 0 to 2'
+    assert line.strong.get_text() == "1"
+
+
+def test_meaning_comes_first_and_the_name_only_on_hover(shown):
+    line = BeautifulSoup(shown("test.loss", 1.23456, *HELD)["text/html"], "lxml").div
+    assert line.get_text() == "the loss of a small model 1.235 nats · held within 0.5 to 2"
+    assert line["class"] == ["tformer-claim"]
+
+
+def test_the_style_suits_light_and_dark(shown):
+    """The only colour is a grey that both grounds show; the text has the page's own."""
+    html = shown("test.loss", 1.5, *HELD)["text/html"]
+    assert re.findall(r"(?<![-\w])(?:color|background)[^;\"]*:", html) == []
+    assert set(re.findall(r"#[0-9a-f]{3,6}|rgba?\([^)]*\)", html)) == {"rgba(128, 128, 128, .5)"}
+
+
+NUMBERS = {
+    (0.35477, ""): "0.3548",
+    (148_176.0, ""): "148,176",
+    (2_672_448.0, "parameters"): "2,672,448 parameters",
+    (4.178e-05, ""): "4.178 × 10⁻⁵",
+    (1.5e23, ""): "1.5 × 10²³",
+    (-0.0, ""): "0",
+    (-0.05556, "nats"): "-0.05556 nats",
+    (96.25, "%"): "96.25%",
+    (12345.678, ""): "12,346",
+}
+
+
+@pytest.mark.parametrize(("number", "text"), NUMBERS.items(), ids=NUMBERS.values())
+def test_numbers_are_written_as_a_reader_writes_them(number, text):
+    assert number_text(*number) == text
+    assert notebook_claims.number_text(*number) == text  # the site's, which has no PyTorch
+
+
+@pytest.mark.parametrize(
+    ("band", "text"),
+    [((0.25, 0.6), "0.25 to 0.6"), ((13.0, 13.0), "exactly"), ((-1.0, 1e6), "-1 to 1,000,000")],
+)
+def test_a_band_in_words(band, text):
+    assert band_text(*band) == notebook_claims.band_text(*band) == text
+
+
+def test_a_band_of_one_number_is_exact(shown):
+    assert shown("test.exact", 13, (13, 13), "all")["text/plain"] == "all: 13 · held exactly [test.exact]"
 
 
 def test_the_record_survives_a_notebook(shown, tmp_path):

@@ -15,7 +15,7 @@ import json
 from collections.abc import Iterable
 
 from nbformat import NotebookNode
-from notebook_claims import CLAIM
+from notebook_claims import CLAIM, number_text
 
 COMPARED = {"text/plain", "text/html", "text/markdown", "text/latex", "application/json", CLAIM}
 
@@ -32,10 +32,12 @@ def comparable(outputs: Iterable[NotebookNode]) -> list[NotebookNode]:
 def without_value(data: dict) -> dict:
     """The MIME bundle of a claim with its value taken out of every form."""
     claim = {k: v for k, v in data[CLAIM].items() if k != "value"}
-    number, sentence = f"{float(data[CLAIM].get('value', 'nan')):.4g}", str(claim.get("text"))
+    number = number_text(float(data[CLAIM].get("value", 0)), str(claim.get("unit") or ""))
+    sentence = str(claim.get("text"))
     before = {"text/plain": f"{sentence}: ", "text/html": f"{html.escape(sentence)} <strong>"}
+    shown = {"text/plain": number, "text/html": html.escape(number)}
     texts = {
-        mime: data[mime].replace(start + number, start + "VALUE")
+        mime: data[mime].replace(start + shown[mime], start + "VALUE")
         for mime, start in before.items()
         if mime in data
     }

@@ -77,8 +77,8 @@ def tags(cell: NotebookNode) -> list[str]:
 
 
 def lines(cell: NotebookNode) -> int:
-    """The lines of a cell that are not blank."""
-    return sum(bool(line.strip()) for line in cell.source.splitlines())
+    """The lines of a cell that are not blank; a form's title is none."""
+    return sum(bool(line.strip()) and not line.startswith("# @title") for line in cell.source.splitlines())
 
 
 def mime_types(cell: NotebookNode) -> set[str]:

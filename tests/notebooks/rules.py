@@ -4,6 +4,8 @@ import re
 from collections.abc import Callable, Iterator
 from statistics import median
 
+from notebook_claims import FORM, TITLE, only_claims
+
 from tests.notebooks.outputs import CLAIM, COMPARED
 from tests.notebooks.page import Book, Page, describe, lines, mime_types, tags
 
@@ -134,13 +136,16 @@ def held(page: Page, book: Book) -> Iterator[str]:
 
 
 def claims(page: Page, book: Book) -> Iterator[str]:
-    """Every claim left its record, and its cell's output is compared."""
+    """Every claim left its record, its cell is compared, and closed where it shows nothing else."""
     shown = [o.data[CLAIM]["name"] for c in page.code for o in c.outputs if CLAIM in o.get("data", {})]
     for name in sorted(set(page.claims) - set(shown)):
         yield f"the claim {name!r} is not among the outputs"
     for name in sorted({name for name in shown if shown.count(name) > 1}):
         yield f"the claim {name!r} is made twice"
     for cell in page.code:
+        form = {key: cell.metadata.get(key) for key in FORM} == FORM and cell.source.startswith(f"{TITLE}\n")
+        if only_claims(cell) and not form:
+            yield f"{describe(cell)} only holds claims and is open in Jupyter or Colab: run `make format`"
         if "claim(" in cell.source and "nbval-ignore-output" in tags(cell):
             yield f"{describe(cell)} makes a claim and is tagged nbval-ignore-output"
 

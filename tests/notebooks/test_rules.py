@@ -7,6 +7,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from nbformat import NotebookNode, v4
+from notebook_claims import FORM, TITLE
 
 from tests.notebooks import pattern, rules, template
 from tests.notebooks.outputs import CLAIM
@@ -78,7 +79,8 @@ def chapter() -> NotebookNode:
             metadata={"mystnb": FIGURE, "tags": ["nbval-ignore-output", "trained-figure"]},
         ),
         v4.new_code_cell(
-            'claim("made.one", 1, (0, 2), "It is one.")',
+            f'{TITLE}\nclaim("made.one", 1, (0, 2), "It is one.")',
+            metadata=FORM,
             outputs=[show({"text/plain": "claim made.one: 1", CLAIM: RECORD})],
         ),
         v4.new_markdown_cell("## What you learned\n\nNothing."),
@@ -199,6 +201,8 @@ BROKEN = [
     ("claims", "not among the outputs", change("claim(", outputs=[])),
     ("claims", "twice", add_output("claim(", show({CLAIM: RECORD}))),
     ("claims", "tagged nbval-ignore-output", tag("claim(", "nbval-ignore-output")),
+    ("claims", "open in Jupyter", tag("claim(")),
+    ("claims", "open in Jupyter", replace(f"{TITLE}\n", "")),
     ("links", "refer to a label", replace("An example.", "See [there](02_attention.ipynb#x).")),
     ("links", "refer to a label", replace("An example.", "See [there](glossary.md).")),
     ("links", "refer to a label", replace("An example.", "See {doc}`glossary`.")),

@@ -1,4 +1,4 @@
-"""What belongs to the book and not to a library: its data, figures, exercises, claims and records."""
+"""What belongs to the book and not to a library: its data, figures, exercises, claims, tables and records."""
 
 from importlib.util import find_spec
 
@@ -9,5 +9,6 @@ for _package in ("IPython", "matplotlib"):
 from tformer_lib.book.claims import claim  # noqa: E402
 from tformer_lib.book.exercises import check  # noqa: E402
 from tformer_lib.book.show import show_source  # noqa: E402
+from tformer_lib.book.tables import table  # noqa: E402
 
-__all__ = ["check", "claim", "show_source"]
+__all__ = ["check", "claim", "show_source", "table"]

@@ -14,6 +14,34 @@ class ClaimError(AssertionError):
     """A number left the band in which the book claims it to lie."""
 
 
+# What a cell shows carries its own style, with no colour of its own: it is right in Jupyter and in Colab, on
+# light ground and on dark. The site makes a table of it (book/_ext/tformer_claims.py).
+LINE = "border-inline-start: 2px solid rgba(128, 128, 128, .5); padding: .1em 0 .1em .75em; margin: .1em 0"
+QUIET = "opacity: .8; white-space: nowrap"
+
+
+def power_written(number: str) -> str:
+    """Of a formatted number 4.2e-05 the text 4.2 × 10⁻⁵; any other as it is."""
+    digits, e, power = number.partition("e")
+    if not (e and power.lstrip("+-").isdigit()):
+        return number
+    return f"{digits} × 10{str(int(power)).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
+
+
+def number_text(value: float, unit: str = "") -> str:
+    """The value as a reader writes it: 148,176 or 0.3548 or 4.178 × 10⁻⁵, with its unit."""
+    if abs(value) < 1e15 and (value == round(value) or abs(value) >= 1000):
+        text = f"{value + 0.0:,.0f}"  # + 0.0: of minus zero, zero
+    else:
+        text = power_written(f"{value:.4g}")
+    return f"{text}%" if unit == "%" else f"{text} {unit}".rstrip()
+
+
+def band_text(low: float, high: float) -> str:
+    """The band in words; of a band that is one number, that it is exact."""
+    return "exactly" if low == high else f"{number_text(low)} to {number_text(high)}"
+
+
 class Claim:
     """A number that held, as a cell shows it: a line for the reader, JSON for a program."""
 
@@ -24,24 +52,26 @@ class Claim:
     @property
     def number(self) -> str:
         """The value with its unit, to four digits."""
-        return f"{self.value:.4g} {self.unit}".rstrip()
+        return number_text(self.value, self.unit)
 
     @property
     def held(self) -> str:
-        """The band in words."""
-        return f"held between {self.low:.4g} and {self.high:.4g}"
+        """Where it was held, in words."""
+        band = band_text(self.low, self.high)
+        return "held exactly" if band == "exactly" else f"held within {band}"
 
     def __str__(self) -> str:
-        return f"{self.sentence}: {self.number} ({self.held}) [{self.name}]"
+        return f"{self.sentence}: {self.number} · {self.held} [{self.name}]"
 
     def _repr_mimebundle_(
         self, include: Container[str] | None = None, exclude: Container[str] | None = None
     ) -> dict[str, Any]:
         name, sentence, number = map(html.escape, (self.name, self.sentence, self.number))
-        words = f"{sentence} <strong>{number}</strong> <span>{self.held}</span> <code>{name}</code>"
+        words = f'{sentence} <strong>{number}</strong> <span style="{QUIET}">· {self.held}</span>'
+        opening = f'<div class="tformer-claim" id="claim-{name}" title="{name}" style="{LINE}">'
         return {
             "text/plain": str(self),
-            "text/html": f'<div class="tformer-claim" id="claim-{name}">{words}</div>',
+            "text/html": f"{opening}{words}</div>",
             MIME: {
                 "name": self.name,
                 "value": self.value,

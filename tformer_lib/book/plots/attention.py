@@ -86,7 +86,7 @@ def score_scale(
 ) -> BookFigure:
     """Spread of the scores and gradient at the query (median, tenth to ninetieth percentile) against Dh.
 
-    `runs` goes from a label ("plain", "scaled") to (gradients, spread of the scores), one pair for each width.
+    `runs` goes from a label ("plain", "scaled") to (gradients, spread of the scores), a pair for each width.
     """
     figure, (top, bottom) = new_figure(2, 1, height=5.6, sharex=True)
     for (label, measured), colour, marker in zip(runs.items(), (RED, BLUE), "os", strict=True):

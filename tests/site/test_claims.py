@@ -1,0 +1,168 @@
+"""Claims on the site: folded where they are made, and all together on a page of their own."""
+
+import json
+from functools import cache
+
+import pytest
+from bs4 import BeautifulSoup
+from notebook_claims import TITLE, band_text, claims_in, number_text, only_claims
+
+from tests.site.pages import ROOT, chapter_pages
+
+ALL = "book/claims.html"
+
+
+@cache
+def cells(path):
+    return json.loads((ROOT / path).with_suffix(".ipynb").read_text("utf8"))["cells"]
+
+
+def made(path):
+    return list(claims_in(cells(path)))
+
+
+CLAIMING = [path for path in chapter_pages() if made(path)]
+
+
+def soup(site, path):
+    return BeautifulSoup((site / path).read_text("utf8"), "lxml")
+
+
+def texts(row):
+    return [" ".join(cell.get_text().split()) for cell in row.find_all("td")]
+
+
+def expected(claim):
+    number = " ".join(number_text(claim["value"], claim["unit"]).split())
+    return [" ".join(claim["text"].split()), number, band_text(claim["low"], claim["high"])]
+
+
+@pytest.mark.parametrize("path", CLAIMING)
+def test_every_claim_is_a_row_of_a_closed_fold(site, path):
+    page = soup(site, path)
+    rows = page.select("details.tformer-claims:not([open]) tbody > tr")
+    claims = made(path)
+    assert [row["id"] for row in rows] == [f"claim-{claim['name']}" for claim in claims]
+    assert [texts(row) for row in rows] == [expected(claim) for claim in claims]
+    assert page.select(".tformer-claim") == []  # the lines that Jupyter shows
+
+
+@pytest.mark.parametrize("path", CLAIMING)
+def test_claims_that_stand_together_share_a_fold_with_their_code(site, path):
+    page = soup(site, path)
+    for details in page.select("details.tformer-claims"):
+        following = details.find_next_sibling()
+        assert following is None or "tformer-claims" not in following.get("class", [])
+        count = len(details.select("tbody > tr"))
+        words = details.summary.get_text()
+        if count > 1:
+            assert words == f"The {count} numbers behind this"
+        else:
+            number = texts(details.select_one("tbody > tr"))[1]
+            assert words == f"The number behind this: {number}"
+    folded = [pre.get_text().rstrip() for pre in page.select(".tformer-claims .cell_input pre")]
+    sources = ["".join(cell["source"]) for cell in cells(path) if only_claims(cell)]
+    assert folded == [source.removeprefix(f"{TITLE}\n").rstrip() for source in sources]
+    assert page.select(".tformer-claims .cell_output") == []
+
+
+def test_a_cell_that_shows_more_keeps_its_place(site):
+    """Its code and what else it shows stay outside; only its claims go into the fold that follows."""
+    mixed = [
+        (path, cell)
+        for path in CLAIMING
+        for cell in cells(path)
+        if any(claims_in([cell])) and not only_claims(cell)
+    ]
+    assert mixed
+    for path, cell in mixed:
+        name = next(claims_in([cell]))["name"]
+        fold = soup(site, path).find(id=f"claim-{name}").find_parent("details")
+        before = fold.find_previous_sibling()
+        assert "".join(cell["source"]).strip() == before.select_one(".cell_input pre").get_text().strip()
+
+
+@pytest.mark.parametrize("path", CLAIMING[:1])
+def test_an_address_opens_the_fold_and_marks_the_row(visit, path):
+    first, *_, last = made(path)  # the last is in a solution, which is folded too
+    page = visit(f"{path}#claim-{first['name']}").page
+    for name in (first["name"], last["name"]):
+        page.evaluate("name => { location.hash = `claim-${name}` }", name)
+        row = page.locator(f"[id='claim-{name}']")
+        row.wait_for(state="visible", timeout=5000)
+        page.wait_for_timeout(600)  # scrolling, and a solution that unfolds
+        seen = row.evaluate(
+            """row => ({top: row.getBoundingClientRect().top, target: row.matches(':target'),
+                        open: row.closest('details').open})"""
+        )
+        assert seen["target"]
+        assert seen["open"]
+        assert 0 < seen["top"] < 900
+    assert page.locator("details.tformer-claims[open]").count() == 2
+
+
+def test_the_page_of_all_claims_has_each_with_its_address(site):
+    page = soup(site, ALL)
+    claims = [(path, claim) for path in CLAIMING for claim in made(path)]
+    rows = page.select(".tformer-results tbody > tr:not(.tformer-group)")
+    assert len(claims) > 300
+    assert [texts(row) for row in rows] == [expected(claim) for _, claim in claims]
+    pages = {path: {tag["id"] for tag in soup(site, path).find_all(id=True)} for path in CLAIMING}
+    for row, (path, claim) in zip(rows, claims, strict=True):
+        address, _, anchor = row.a["href"].partition("#")
+        assert address == path.removeprefix("book/")
+        assert anchor == f"claim-{claim['name']}"
+        assert anchor in pages[path]
+    groups = [row.get_text() for row in page.select(".tformer-group")]
+    assert len(groups) == len(CLAIMING)
+    assert groups[0].startswith("Chapter 1. ")
+
+
+def shown(page):
+    return page.locator(".tformer-results tbody > tr:not(.tformer-group):visible").count()
+
+
+def test_the_filter_narrows_as_one_types(visit):
+    page = visit(ALL).page
+    total = shown(page)
+    count, words = page.locator(".tformer-filter output"), page.locator(".tformer-filter input")
+    assert count.text_content() == f"{total} claims"
+    words.press_sequentially("BLEU")
+    some = shown(page)
+    assert 0 < some < total
+    assert count.text_content() == f"{some} of {total} claims"
+    words.press_sequentially(" beam")  # every word counts
+    assert 0 < shown(page) < some
+    words.fill("no such words")
+    assert shown(page) == 0
+    assert page.locator(".tformer-group:visible").count() == 0
+    words.fill("")
+    assert shown(page) == total
+
+
+def test_a_chapter_may_be_chosen(visit):
+    page = visit(ALL).page
+    page.get_by_label("Chapter").select_option("8b")
+    assert shown(page) == len(made("book/08b_modern_decoder.html"))
+    assert page.locator(".tformer-group:visible").count() == 1
+
+
+def test_without_javascript_it_is_a_plain_table(browser, address):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(address + ALL)
+    assert shown(page) == sum(len(made(path)) for path in CLAIMING)
+    assert not page.locator(".tformer-filter").is_visible()
+    context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits_a_phone(visit, scheme):
+    page = visit(ALL, scheme=scheme, width=360).page
+    assert page.evaluate("document.scrollingElement.scrollWidth") <= 360
+    cut = page.evaluate(
+        """() => [...document.querySelectorAll('.tformer-results td')].filter(
+             cell => cell.getBoundingClientRect().right > 360 || cell.scrollWidth > cell.clientWidth + 1
+           ).length"""
+    )
+    assert cut == 0
