@@ -1,11 +1,14 @@
 """What every figure shares: one size, one way to be shown, colours that can be told apart."""
 
 import base64
+import io
+import re
 import struct
 import subprocess
 import sys
 from itertools import combinations
 from pathlib import Path
+from xml.etree import ElementTree
 
 import matplotlib
 import nbclient
@@ -44,7 +47,7 @@ def test_size_and_panels():
     assert size(drawn()._repr_png_()) == (round(style.WIDTH * style.DPI), round(3.2 * style.DPI))
     figure, axes = style.new_figure(2, 3, height=2.0, width=3.0, sharex=True)
     assert axes.shape == (2, 3)
-    assert size(figure._repr_png_()) == (480, 320)
+    assert size(figure._repr_png_()) == (576, 384)
 
 
 def test_what_is_drawn_does_not_change_the_size():
@@ -60,6 +63,68 @@ def test_the_same_bytes_every_time_and_whatever_the_reader_has_set():
     code = "import sys, tests.book.plots.test_style as t; sys.stdout.buffer.write(t.drawn()._repr_png_())"
     other = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True)
     assert other.stdout == first
+
+
+def test_the_svg_is_the_same_every_time_too_and_says_no_date():
+    first = drawn()._repr_svg_()
+    with matplotlib.rc_context({"svg.hashsalt": None, "svg.fonttype": "none", "font.size": 30}):
+        assert drawn()._repr_svg_() == first
+    code = "import sys, tests.book.plots.test_style as t; sys.stdout.write(t.drawn()._repr_svg_())"
+    other = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True)
+    assert other.stdout.decode() == first
+    assert "<text" not in first  # type is drawn: the reader may have other fonts
+    assert "date" not in first.lower()
+
+
+def test_the_svg_is_as_large_as_the_page_shows_it():
+    root = ElementTree.fromstring(drawn()._repr_svg_())
+    assert (root.get("width"), root.get("height")) == (f"{72 * style.WIDTH:g}pt", f"{72 * 3.2:g}pt")
+    assert {value for key, value in style.STYLE.items() if str(key).endswith("size")} == {12}
+
+
+def test_the_svg_has_short_numbers_and_nothing_moves_by_more_than_a_hundredth():
+    buffer = io.StringIO()
+    figure = drawn()
+    with matplotlib.rc_context(style.STYLE):
+        figure.savefig(buffer, format="svg")
+    long, short = buffer.getvalue(), figure._repr_svg_()
+    assert len(short) < 0.8 * len(long)
+    paths = [re.findall(r' d="([^"]*)"', svg) for svg in (long, short)]
+    before, after = ([float(x) for p in ps for x in re.findall(r"-?[\d.]+", p)] for ps in paths)
+    np.testing.assert_allclose(after, before, atol=0.0051)
+    assert set(re.findall(r"scale\([^)]*\)", short)) == set(re.findall(r"scale\([^)]*\)", long))
+
+
+def test_the_svg_holds_an_image_pixel_by_pixel():
+    figure, axis = style.new_figure()
+    axis.imshow(np.eye(8))
+    (data,) = re.findall(r"data:image/png;base64,([^\"]*)", figure._repr_svg_())
+    assert size(base64.b64decode(data)) == (8, 8)
+
+
+def test_what_lies_on_an_image_is_marked_and_what_lies_beside_it_is_not():
+    figure, (map_, plain) = style.new_figure(2)
+    map_.imshow(np.eye(4))
+    on, beside, elsewhere = map_.text(1, 1, "on"), map_.text(9, 1, "beside"), plain.text(0, 0, "elsewhere")
+    figure._repr_svg_()
+    assert [text.get_gid() for text in (on, beside, elsewhere)] == [style.KEPT, None, None]
+    assert f'id="{style.KEPT}' in figure._repr_svg_()
+
+
+def test_one_legend_stands_above_all_panels_within_the_width():
+    figure, axes = style.new_figure(2, height=3.0)
+    for name in ("a short name", "a name that is a good deal longer", "another", "one more of them"):
+        axes[0].plot([1, 2], label=name)
+    axes[1].plot([1, 2], label="another")
+    style.legend_above(*axes)
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    box = legend.get_window_extent()
+    assert len(legend.get_texts()) == 4
+    assert box.x0 >= 0
+    assert box.x1 <= figure.bbox.width
+    assert box.y0 >= axes[0].get_window_extent().y1
+    assert figure.get_size_inches()[1] == pytest.approx(3.0 + box.height / figure.dpi, abs=0.01)
 
 
 def test_the_version_stands_in_the_picture():
@@ -88,9 +153,9 @@ def test_a_cell_shows_it_once_at_its_size(before):
     notebook = nbformat.v4.new_notebook(cells=cells)
     nbclient.NotebookClient(notebook, kernel_name="python3", timeout=60).execute()
     (output,) = notebook.cells[1].outputs
-    assert set(output.data) == {"text/plain", "image/png"}
+    assert set(output.data) == {"text/plain", "image/png", "image/svg+xml"}
     assert "0x7" not in output.data["text/plain"]
-    assert size(base64.b64decode(output.data["image/png"])) == (864, 512)
+    assert size(base64.b64decode(output.data["image/png"])) == (864, 614)
 
 
 def luminance(colour):

@@ -14,6 +14,7 @@ from tformer_lib.book.plots.style import (
     RED,
     BookFigure,
     book_style,
+    legend_above,
     new_figure,
 )
 
@@ -54,7 +55,7 @@ def bandwidth_error(bandwidths: Float[Tensor, " R"], error: Float[Tensor, " R"],
         color=RED,
     )
     axis.axhline(noise, color=GREY, linestyle=":", linewidth=1.5)
-    axis.text(float(bandwidths[0]), noise * 1.04, "the noise in one value", color=GREY, fontsize=11)
+    axis.text(float(bandwidths[0]), noise * 1.04, "the noise in one value", color=GREY)
     axis.set(xlabel="bandwidth $h$ (units of the query)", ylabel="RMS error (units of the value)")
     axis.set_ylim(bottom=float(error.min()) * 0.72)
     axis.set_yticks([0.1, 0.2, 0.4, 0.8], ["0.1", "0.2", "0.4", "0.8"])
@@ -114,15 +115,15 @@ def accuracy_by_length(
     lengths: Sequence[int], accuracy: Mapping[str, Float[Tensor, "runs L"]], trained_to: int
 ) -> BookFigure:
     """Share of sequences without a mistake against their length: each run faint, the mean of runs bold."""
-    figure, axis = new_figure(height=4.2)
+    figure, axis = new_figure(height=3.5)
     styles = ((RED, "o"), (BLUE, "s"), (GREEN, "^"))
     for (label, runs), (colour, marker) in zip(accuracy.items(), styles, strict=False):
         axis.plot(lengths, runs.T, color=colour, linewidth=0.8, alpha=0.5)
         axis.plot(lengths, runs.mean(dim=0), color=colour, marker=marker, label=label)
     axis.axvline(trained_to, color=GREY, linewidth=1)
-    axis.text(trained_to - 0.3, 0.5, "longest trained", color=GREY, fontsize=11, ha="right")
+    axis.text(trained_to - 0.3, 0.5, "longest trained", color=GREY, ha="right")
     axis.set(xlabel="length of the sequence (symbols)", ylabel="exact matches (share)", ylim=(-0.03, 1.05))
-    axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    legend_above(axis)
     return figure
 
 

@@ -15,6 +15,7 @@ from tformer_lib.book.plots.style import (
     SKY,
     BookFigure,
     book_style,
+    legend_above,
     new_figure,
 )
 
@@ -46,13 +47,14 @@ def learning(curves: Mapping[str, Sequence[Point]], lines: Mapping[str, float]) 
     left = min(step for points in curves.values() for step, _ in points)
     for name, value in lines.items():
         axis.axhline(value, color=GREY, linestyle=":", linewidth=1.5)
-        axis.text(left, value + 0.04, name, color=GREY, fontsize=11, ha="left", va="bottom")
+        axis.text(left / 1.9, value + 0.04, name, color=GREY, ha="left", va="bottom")
     axis.set(xlabel="training step", ylabel="loss at [MASK] (nats)", xscale="log")
     axis.margins(y=0.09)
-    axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_xlim(left=left / 2)  # where the dotted lines are named
+    axis.xaxis.set_major_locator(LogLocator())
     axis.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axis.xaxis.set_minor_locator(NullLocator())
-    axis.legend(loc="lower left", bbox_to_anchor=(-0.05, 1.0), ncols=2)
+    legend_above(axis)
     return figure
 
 
@@ -75,8 +77,8 @@ def next_sentence(accuracy: Mapping[str, Mapping[str, float]]) -> BookFigure:
     axis.set_yticks([k + width * (len(accuracy) - 1) / 2 for k in range(len(kinds))], kinds)
     axis.invert_yaxis()
     axis.tick_params(axis="y", length=0)
-    axis.set(xlabel="share of pairs judged rightly (dotted: chance)", xlim=(0, 0.85))
-    axis.legend(loc="lower left", bbox_to_anchor=(-0.05, 1.0), ncols=3)
+    axis.set(xlabel="share judged rightly (dotted: chance)", xlim=(0, 0.85))
+    legend_above(axis)
     return figure
 
 
@@ -107,7 +109,7 @@ def few_labels(panels: Mapping[str, Mapping[str, Mapping[int, Sequence[float]]]]
     axes[-1, 0].set_xticks(numbers, [f"{n:,}" for n in numbers])
     axes[-1, 0].set_xticks([], minor=True)
     axes[-1, 0].set_xlabel("labelled sentences a class")
-    axes[0, 0].legend(loc="lower left", bbox_to_anchor=(-0.05, 1.12), ncols=2)
+    legend_above(axes[0, 0])
     return figure
 
 
@@ -128,7 +130,7 @@ def heads(shares: Mapping[str, Sequence[float]], names: Sequence[str], cost: Seq
         for row, value in enumerate(values):
             colour = "white" if value < 0.55 else "black"
             label = f"{100 * value:.0f}"
-            table.text(column, row, label, color=colour, ha="center", va="center", fontsize=11)
+            table.text(column, row, label, color=colour, ha="center", va="center")
     table.set_xticks(range(len(shares)), list(shares), rotation=60, ha="right", rotation_mode="anchor")
     table.set_yticks(range(len(names)), list(names))
     table.tick_params(length=0)

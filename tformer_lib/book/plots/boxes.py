@@ -9,6 +9,7 @@ from torch import Tensor
 from tformer_lib.book.plots.style import BLACK, BLUE, GREY
 
 Point = tuple[float | int, float | int]
+EMPTY = "#EEEEEE"
 IN, STATE, OUT = "#CFE8F5", "#EEEEEE", "#FBE3C0"  # light enough for black type
 
 
@@ -32,13 +33,13 @@ def arrow(axis: Axes, start: Point, end: Point, colour: str = BLACK) -> None:
 
 def squares(axis: Axes, title: str, table: Bool[Tensor, "N S"], xlabel: str) -> None:
     """A table of squares with white lines between them, filled where it is True."""
-    axis.imshow(table.int().numpy(force=True), cmap=ListedColormap(["#eeeeee", BLUE]), vmin=0, vmax=1)
-    axis.set_title(title)
-    axis.set_xticks(range(table.shape[1]))
-    axis.set_yticks(range(table.shape[0]))
-    axis.set_xticks([i - 0.5 for i in range(1, table.shape[1])], minor=True)
-    axis.set_yticks([i - 0.5 for i in range(1, table.shape[0])], minor=True)
-    axis.grid(which="minor", color="white", linewidth=2)
-    axis.tick_params(which="both", length=0)
+    edges = [[i - 0.5 for i in range(size + 1)] for size in reversed(table.shape)]
+    colours = ListedColormap([EMPTY, BLUE])
+    axis.pcolormesh(
+        *edges, table.int().numpy(force=True), cmap=colours, vmin=0, vmax=1, edgecolor="white", linewidth=2
+    )
+    axis.set(title=title, aspect="equal", xticks=range(table.shape[1]), yticks=range(table.shape[0]))
+    axis.set_ylim(table.shape[0] - 0.5, -0.5)
+    axis.tick_params(length=0)
     axis.spines[:].set_visible(False)
     axis.set_xlabel(xlabel)

@@ -14,6 +14,7 @@ from tformer_lib.book.plots.style import (
     SKY,
     BookFigure,
     book_style,
+    legend_above,
     new_figure,
 )
 
@@ -32,7 +33,7 @@ def learning(
         held_out: from the same names to (characters read, bits per character of held-out text).
         lines: from a name to bits, drawn as a dotted line.
     """
-    figure, axis = new_figure(height=4.3)
+    figure, axis = new_figure(height=3.6)
     for (name, (read, bits)), (colour, marker) in zip(
         training.items(), ((BLUE, "o"), (RED, "s")), strict=False
     ):
@@ -42,9 +43,9 @@ def learning(
     right = max(x for x, _ in held_out.values())
     for name, value in lines.items():
         axis.axhline(value, color=GREY, linestyle=":", linewidth=1.5)
-        axis.text(0.93 * right, value + 0.02, name, color=GREY, fontsize=11, ha="right", va="bottom")
+        axis.text(0.93 * right, value + 0.02, name, color=GREY, ha="right", va="bottom")
     axis.set(xlabel="characters read (thousands)", ylabel="bits per character", ylim=(1.9, 5.2))
-    axis.legend(loc="upper right")
+    legend_above(axis)
     return figure
 
 
@@ -71,7 +72,7 @@ def ladder(groups: Mapping[str, Mapping[str, float]]) -> BookFigure:
     axis.tick_params(axis="y", length=0)
     highest = max(value for rungs in groups.values() for value in rungs.values())
     axis.set(xlabel="bits per character, held out", xlim=(0, highest * 1.14))
-    axis.legend(loc="lower left", bbox_to_anchor=(-0.05, 1.0))
+    legend_above(axis)
     return figure
 
 
@@ -94,7 +95,7 @@ def next_token(panels: Mapping[str, Float[Tensor, " vocab"]], tokens: Sequence[s
         axis.set_ylabel("$p$")
         axis.locator_params(axis="y", nbins=4)
     axes[-1].set_xticks(range(len(tokens)), list(tokens))
-    axes[-1].set_xlabel("next token, from likely to unlikely (× cannot come)")
+    axes[-1].set_xlabel("next token, likely first (× cannot come)")
     return figure
 
 

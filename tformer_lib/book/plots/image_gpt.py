@@ -10,7 +10,18 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
-from tformer_lib.book.plots.style import BLUE, GREEN, GREY, ORANGE, RED, BookFigure, book_style, new_figure
+from tformer_lib.book.plots.style import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    RED,
+    WIDTH,
+    BookFigure,
+    book_style,
+    legend_above,
+    new_figure,
+)
 
 Picture = Float[Tensor, "height width"]
 
@@ -34,13 +45,13 @@ def raster(picture: Picture, tokens: Sequence[int], upto: int) -> BookFigure:
         upto: how many are known; the one after them is next.
     """
     height, width = picture.shape
-    figure, axis = new_figure(height=5.4 * height / width)
+    figure, axis = new_figure(height=WIDTH * height / width)
     _draw(axis, picture)
     for n, token in enumerate(tokens):
         row, column = divmod(n, width)
         if n < upto:
             colour = "black" if picture[row, column] > 0.5 else "white"
-            axis.text(column, row, str(token), color=colour, ha="center", va="center", fontsize=11)
+            axis.text(column, row, str(token), color=colour, ha="center", va="center")
         elif n == upto:
             axis.text(column, row, "?", color=RED, ha="center", va="center", weight="bold", zorder=5)
             axis.add_patch(_framed(column, row))
@@ -83,7 +94,7 @@ def ladder(groups: Mapping[str, Mapping[str, float]]) -> BookFigure:
     axis.set(xlabel="bits per pixel, held out", xlim=(0, 1.15 * max(bits for _, bits, _ in bars)))
     for name, colour in zip(groups, (GREY, BLUE, GREEN, ORANGE), strict=False):
         axis.barh([0], [0], color=colour, label=name)
-    axis.legend(loc="lower right")
+    legend_above(axis)
     return figure
 
 
@@ -110,7 +121,7 @@ def completions(rows: Mapping[str, Sequence[Picture]], columns: int = 6) -> Book
                     axis.set_axis_on()
                     axis.set_facecolor("#e8eef4")
                     _draw(axis, pictures[block * columns + c])
-            line[0].set_ylabel(name, rotation=0, ha="right", va="center", fontsize=11)
+            line[0].set_ylabel(name, rotation=0, ha="right", va="center")
     return figure
 
 
@@ -142,10 +153,10 @@ def probe(curves: Mapping[str, Sequence[float]], pixels: float) -> BookFigure:
         axis.plot(range(1, len(values)), values[1:], markersize=6, **options)
     axis.axhline(pixels, color=GREY, linestyle=":", linewidth=1.5)
     deepest = max(len(values) for values in curves.values()) - 1
-    axis.text(deepest + 0.1, pixels - 0.008, "pixels", color=GREY, ha="right", va="top", fontsize=11)
+    axis.text(deepest + 0.1, pixels - 0.008, "pixels", color=GREY, ha="right", va="top")
     axis.set(xlabel="after block", ylabel="digits named rightly")
     axis.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axis.legend(loc="lower left", bbox_to_anchor=(-0.08, 1.0), ncols=2)
+    legend_above(axis)
     return figure
 
 

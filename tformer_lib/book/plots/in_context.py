@@ -41,7 +41,7 @@ def _name_at_the_end(axis: Axes, ends: Mapping[str, float], apart: float) -> Non
         colour, dashes = _look(name)
         outside: dict[str, Any] = {"transform": axis.transAxes, "clip_on": False}
         axis.plot([1.015, 1.095], [place, place], dashes, color=colour, linewidth=2, **outside)
-        axis.text(1.11, place, label, color=colour, fontsize=11, va="center", **outside)
+        axis.text(1.11, place, label, color=colour, va="center", **outside)
 
 
 @book_style
@@ -84,7 +84,7 @@ def error_against_examples(
         axis.xaxis.set_major_locator(matplotlib.ticker.MaxNLocator(integer=True))
         axis.axvline(trained_to - 0.5, color=GREY, linewidth=1, linestyle=":")
         if number == 0:
-            place = {"transform": axis.get_xaxis_transform(), "fontsize": 11, "color": GREY, "va": "top"}
+            place = {"transform": axis.get_xaxis_transform(), "color": GREY, "va": "top"}
             axis.text(trained_to - 0.8, 0.99, "trained", ha="right", **place)
         _name_at_the_end(axis, ends, apart=0.27 / height)
     axes[-1, 0].set_xlabel("examples read")

@@ -16,6 +16,7 @@ from tformer_lib.book.plots.style import (
     RED,
     BookFigure,
     book_style,
+    legend_above,
     new_figure,
 )
 
@@ -70,7 +71,8 @@ def patterns(masks: Mapping[str, Tensor]) -> BookFigure:
     """
     figure, axes = new_figure(1, len(masks), height=2.6, squeeze=False)
     for axis, (title, mask) in zip(axes[0], masks.items(), strict=True):
-        axis.imshow(mask.T.int().numpy(), cmap=ListedColormap(["#eeeeee", BLUE]), vmin=0, vmax=1)
+        axis.imshow(mask.T.int().numpy(), cmap=ListedColormap(["none", BLUE]), vmin=0, vmax=1)
+        axis.set_facecolor("#EEEEEE")
         axis.set_title(title)
         axis.set_xlabel("queries")
         axis.set_xticks([])
@@ -100,7 +102,7 @@ def costs(
     top.yaxis.set_major_formatter(lambda x, _: f"{x:,g}")
     bottom.set(xlabel="length $N$", ylabel="memory")
     bottom.yaxis.set_major_formatter(lambda x, _: bytes_in_words(x))
-    figure.legend(*top.get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    legend_above(top)
     return figure
 
 
@@ -115,7 +117,7 @@ def crossing(lengths: Sequence[int], times: Mapping[str, Sequence[float]], expec
     _lengths(axis, lengths)
     axis.yaxis.set_major_formatter(lambda x, _: f"{x:,g}")
     axis.set(xlabel="length $N$", ylabel="time (ms)")
-    figure.legend(loc="outside upper center", ncols=4)
+    legend_above(axis)
     return figure
 
 
@@ -129,7 +131,7 @@ def caches(lengths: Sequence[int], sizes: Mapping[str, Sequence[float]]) -> Book
     _lengths(axis, lengths)
     axis.yaxis.set_major_formatter(lambda x, _: bytes_in_words(x))
     axis.set(xlabel="tokens read", ylabel="memory kept")
-    figure.legend(loc="outside upper center", ncols=3)
+    legend_above(axis)
     return figure
 
 
@@ -164,7 +166,7 @@ def recall_by_pairs(
     axis.set_xticks(pairs, [str(p) for p in pairs])
     axis.set_xticks([], minor=True)
     axis.set(xlabel="pairs to remember", ylabel="share of right answers", ylim=(0, 1.04))
-    figure.legend(loc="outside upper center", ncols=3)
+    legend_above(axis)
     return figure
 
 
@@ -182,5 +184,5 @@ def recall_by_distance(
         )
     axis.axhline(chance, color=GREY, linestyle=":", linewidth=1.2, label="chance")
     axis.set(xlabel="distance to the pair (tokens)", ylabel="share of right answers", ylim=(0, 1.04))
-    figure.legend(loc="outside upper center", ncols=3)
+    legend_above(axis)
     return figure

@@ -16,6 +16,7 @@ from tformer_lib.book.plots.style import (
     SKY,
     BookFigure,
     book_style,
+    legend_above,
     new_figure,
 )
 
@@ -41,7 +42,7 @@ def losses_by_step_and_time(
         bottom.plot([seconds[name] * i / len(losses) for i in parts], losses, dashes, color=colour)
     top.set(xlabel="training step", ylabel="loss (nats\nper character)")
     bottom.set(xlabel="processor time (s)", ylabel="loss (nats\nper character)")
-    top.legend(loc="upper right")
+    legend_above(top)
     return figure
 
 
@@ -98,7 +99,7 @@ def ladder(at_steps: Mapping[str, Sequence[float]], at_time: Mapping[str, Sequen
     _rungs(right, "at equal time", at_time)
     left.set_yticks(range(len(at_steps)), list(at_steps))
     left.invert_yaxis()
-    figure.supxlabel("held-out loss (nats per character)", fontsize=12)
+    figure.supxlabel("held-out loss (nats per character)")
     return figure
 
 
@@ -163,5 +164,5 @@ def accuracy_by_examples(
         )
     axis.set_yticks(range(len(tasks)), tasks)
     axis.set(xlabel="share of right answers", xlim=(-0.03, 1.03))
-    figure.legend(loc="outside upper center", ncols=3)
+    legend_above(axis)
     return figure

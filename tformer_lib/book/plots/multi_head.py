@@ -16,6 +16,7 @@ from tformer_lib.book.plots.style import (
     SKY,
     BookFigure,
     book_style,
+    keep_colours,
     new_figure,
 )
 
@@ -39,13 +40,11 @@ def split_panels(panels: Mapping[str, Tensor]) -> BookFigure:
             for row in range(n_tokens):
                 for column in range(d_head):
                     token, feature = divmod(int(heads[h, row, column]), 10)
-                    axis.add_patch(
-                        Rectangle(
-                            (left + column, row), 1, 1, facecolor=TOKEN_COLOURS[token], edgecolor="white"
-                        )
-                    )
+                    corner, colour = (left + column, row), TOKEN_COLOURS[token]
+                    cell = axis.add_patch(Rectangle(corner, 1, 1, facecolor=colour, edgecolor="white"))
                     label = f"{token}.{feature}"
-                    axis.text(left + column + 0.5, row + 0.5, label, ha="center", va="center")
+                    text = axis.text(left + column + 0.5, row + 0.5, label, ha="center", va="center")
+                    keep_colours(cell, text)
         axis.set(title=title, xlim=(-0.5, n_heads * (d_head + 1.5) - 1), ylim=(n_tokens + 0.1, -0.8))
         axis.set_axis_off()
     return figure
@@ -68,7 +67,7 @@ def error_curves(steps: Sequence[int], curves: Mapping[int, Tensor], floor: floa
             dashes = "-" if n_heads == 1 else "--"  # a line of one kind shows above the other
             axis.plot(steps, line.tolist(), dashes, color=colour, linewidth=1.6, alpha=0.8, label=label)
     axis.axhline(floor, color=GREY, linestyle="--", linewidth=1.5)
-    axis.text(steps[-1], floor + 0.03, "floor for one head", color=GREY, fontsize=11, ha="right", va="bottom")
+    axis.text(steps[-1], floor - 0.02, "floor for one head", color=GREY, ha="right", va="top")
     axis.set(xlabel="training step", ylabel="error / predicting zero", ylim=(-0.03, 1.12))
     axis.legend(loc="upper right", bbox_to_anchor=(1.0, 1.04))
     return figure
@@ -88,7 +87,8 @@ def query_weights(rows: Mapping[str, Tensor], tokens: Sequence[str]) -> BookFigu
     for i, row in enumerate(weights.tolist()):
         for j, value in enumerate(row):
             colour = "black" if value > 0.5 else "white"
-            axis.text(j, i, f"{value:.2f}", ha="center", va="center", color=colour, fontsize=11)
+            text = f"{value:.2f}" if value >= 0.005 else "0"
+            axis.text(j, i, text, ha="center", va="center", color=colour)
     axis.set_xticks(range(len(tokens)), tokens)
     axis.set_yticks(range(len(rows)), list(rows))
     axis.set_xlabel("token the query reads (its marker)")
@@ -111,7 +111,7 @@ def attention_cost(lengths: Sequence[int], d_model: int, milliseconds: Sequence[
     above.loglog(n, 8 * n * d_model**2, color=BLUE, marker="o", markersize=4, label="projections, $8ND^2$")
     above.loglog(n, 4 * n**2 * d_model, color=RED, marker="o", markersize=4, label="pairs, $4N^2D$")
     above.axvline(2 * d_model, color=GREY, linestyle="--", linewidth=1.2)
-    above.text(2.15 * d_model, 16 * d_model**2 * lengths[0], "$N=2D$", color=GREY, fontsize=11)
+    above.text(2.15 * d_model, 16 * d_model**2 * lengths[0], "$N=2D$", color=GREY)
     above.set_ylabel("FLOPs")
     above.legend(loc="upper left")
     below.loglog(n, milliseconds, color=BLACK, marker="o", markersize=4, label="measured")
@@ -119,7 +119,7 @@ def attention_cost(lengths: Sequence[int], d_model: int, milliseconds: Sequence[
     below.loglog(n[-4:], 0.4 * guide[-4:], color=RED, linestyle="--", label="slope 2")
     below.axvline(2 * d_model, color=GREY, linestyle="--", linewidth=1.2)
     below.set(xlabel="sequence length $N$", ylabel="time (ms)")
-    below.set_xticks(lengths, [f"{length:,}" for length in lengths])
+    below.set_xticks(lengths[::2], [f"{length:,}" for length in lengths[::2]])
     below.minorticks_off()
     below.legend(loc="upper left")
     return figure
@@ -128,7 +128,7 @@ def attention_cost(lengths: Sequence[int], d_model: int, milliseconds: Sequence[
 @book_style
 def attention_map(weights: Tensor) -> BookFigure:
     """One head's weights (N, S) as a heat map, queries down and keys across."""
-    figure, axis = new_figure(height=4.4)
+    figure, axis = new_figure(height=3.8)
     image = axis.imshow(weights.numpy(), vmin=0, vmax=1)
     ticks = range(0, weights.shape[0], 5)
     axis.set_xticks(ticks)

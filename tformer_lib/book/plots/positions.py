@@ -53,7 +53,7 @@ def products_by_offset(tables: Mapping[str, Float[Tensor, "D N"]]) -> BookFigure
         n = table.shape[1]
         places = torch.arange(n)
         offset = (places[:, None] - places).flatten()
-        axis.plot(offset, (table.T @ table).flatten(), ".", color=colour, markersize=2.5)
+        axis.plot(offset, (table.T @ table).flatten(), ".", color=colour, markersize=2.5, rasterized=True)
         axis.set_title(title, loc="left")
         axis.set_ylabel(r"$\mathbf{p}_m^\mathsf{T}\mathbf{p}_n$")
     axes[-1, 0].set_xlabel("offset $m - n$")
@@ -65,23 +65,21 @@ def turned_pairs(
     panels: Mapping[str, tuple[Float[Tensor, " two"], Float[Tensor, " two"]]],
 ) -> BookFigure:
     """A turned query and key as arrows on the unit circle, and their angle: a panel a pair of places."""
-    figure, axes = new_figure(1, len(panels), height=1.9, squeeze=False)
+    figure, axes = new_figure(1, len(panels), height=2.1, squeeze=False)
     circle = torch.linspace(0, 2 * torch.pi, 181)
     for axis, (title, (query, key)) in zip(axes[0], panels.items(), strict=True):
         axis.plot(circle.cos(), circle.sin(), color=GREY, linewidth=0.8)
         for vector, colour, name in ((query, BLUE, "query"), (key, RED, "key")):
             x, y = vector.tolist()
             axis.annotate("", (x, y), (0, 0), arrowprops={"arrowstyle": "-|>", "color": colour, "lw": 2})
-            axis.text(1.4 * x, 1.3 * y, name, color=colour, ha="center", va="center", fontsize=11)
+            axis.text(1.4 * x, 1.3 * y, name, color=colour, ha="center", va="center")
         start, end = (math.atan2(y, x) for x, y in (key.tolist(), query.tolist()))
         between = (end - start + math.pi) % (2 * math.pi) - math.pi  # from the key to the query
         arc = start + between * torch.linspace(0, 1, 61)
         axis.plot(0.3 * arc.cos(), 0.3 * arc.sin(), color=BLACK, linewidth=1.5)
-        middle, degrees = start + between / 2, f"{abs(math.degrees(between)):.0f}°"
-        place = 0.62 * math.cos(middle), 0.55 * math.sin(middle)
-        axis.text(*place, degrees, ha="center", va="center", fontsize=11)
+        axis.text(0, -1.85, f"{abs(math.degrees(between)):.0f}°", ha="center", va="center")
         axis.set_title(title)
-        axis.set(xlim=(-1.75, 1.75), ylim=(-1.5, 1.5), aspect="equal")
+        axis.set(xlim=(-1.75, 1.75), ylim=(-2.1, 1.5), aspect="equal")
         axis.set_axis_off()
     return figure
 
@@ -104,7 +102,7 @@ def biases(
         axis.set_title(title, loc="left")
         axis.set_ylabel("bias $b_h$")
     axes[0, 0].set_ylim(bottom=lowest)
-    axes[0, 0].text(trained_to - 2, 3, "trained", color=GREY, fontsize=11, ha="right")
+    axes[0, 0].text(trained_to - 2, 3, "trained", color=GREY, ha="right")
     axes[-1, 0].legend(loc="lower right", ncols=2, handlelength=2.6)
     axes[-1, 0].set_xlabel("offset $n - s$ (characters)")
     return figure
@@ -119,7 +117,7 @@ def _name_at_the_end(axis: Axes, ends: Mapping[str, float]) -> None:
         place = max(end, place)
         right: dict[str, Any] = {"transform": axis.get_yaxis_transform(), "clip_on": False}
         axis.plot([1.03], [place], color=colour, marker=marker, markersize=6, **right)
-        axis.text(1.06, place, NAMES.get(name, name), fontsize=11, va="center", **right)
+        axis.text(1.06, place, NAMES.get(name, name), va="center", **right)
         place += 0.075 * (high - low)
 
 
@@ -147,7 +145,7 @@ def loss_against_position(
         axis.axvline(trained_to + 0.5, color=GREY, linewidth=1, linestyle=":")
         axis.set_ylabel("loss (nats per character)")
     top = max(float(losses.max()) for losses in runs.values())
-    whole.text(trained_to - 3, 0.97 * top, "trained", color=GREY, fontsize=11, ha="right", va="top")
+    whole.text(trained_to - 3, 0.97 * top, "trained", color=GREY, ha="right", va="top")
     near.set(ylim=zoom, xlabel="characters read")
     near.set_xticks([trained_to * i for i in range(5) if trained_to * i <= max(positions) + trained_to])
     ends = {name: float(losses[:, -1].mean()) for name, losses in runs.items()}

@@ -16,6 +16,7 @@ from tformer_lib.book.plots.style import (
     RED,
     BookFigure,
     book_style,
+    legend_above,
     new_figure,
 )
 
@@ -33,10 +34,11 @@ def task_shapes(tasks: Mapping[str, tuple[Sequence[str], Sequence[tuple[int, str
         tasks: from a title to (tokens that go in, wanted outputs); an output is (place, text), the place
             counted along the tokens; outputs fewer than these, or beyond them, wait for the whole sequence.
     """
-    figure, axes = new_figure(len(tasks), 1, height=1.62 * len(tasks))
+    figure, axes = new_figure(len(tasks), 1, height=1.55 * len(tasks))
+    right = max(place for _, wanted in tasks.values() for place, _ in wanted)
     for axis, (title, (tokens, wanted)) in zip(axes, tasks.items(), strict=True):
         for n, token in enumerate(tokens):
-            box(axis, n, 0, token, IN)
+            box(axis, n, 0, token, IN, 0.92)
         last = len(tokens) - 1
         joined = any(place > last for place, _ in wanted) or len(wanted) < len(tokens)
         if joined:  # the whole sequence is read first
@@ -44,10 +46,10 @@ def task_shapes(tasks: Mapping[str, tuple[Sequence[str], Sequence[tuple[int, str
             for n in range(len(tokens)):
                 axis.plot((n, n), (0.31, 0.5), color=BLACK, linewidth=1.2)
         for place, text in wanted:
-            box(axis, place, 1.15, text, OUT)
+            box(axis, place, 1.15, text, OUT, 0.92)
             arrow(axis, (place, 0.5 if joined else 0.32), (place, 0.84))
         axis.set_title(title, loc="left", pad=2)
-        _canvas(axis, 6.6, -0.4, 1.55)
+        _canvas(axis, right + 0.5, -0.4, 1.55)
     return figure
 
 
@@ -65,7 +67,7 @@ def encoder_decoder(source: Sequence[str], target: Sequence[str]) -> BookFigure:
             arrow(axis, (x - step + 0.35, 1.15), (x - 0.36, 1.15))
     first = (n + 0.35) * step
     arrow(axis, ((n - 1) * step + 0.36, 1.15), (first - 0.36, 1.15), RED)
-    axis.text((first + (n - 1) * step) / 2, 0.55, "one vector", ha="center", color=RED, fontsize=11)
+    axis.text(first - 0.25, 1.6, "one vector", ha="right", color=RED)
     for i, token in enumerate(target):
         x = first + i * step
         box(axis, x, 1.15, f"$u_{i + 1}$", STATE, 0.7)
@@ -112,7 +114,7 @@ def vocabulary_curve(
     for (label, values), colour, marker in zip(tokens_per_character.items(), (BLUE, RED), "os", strict=False):
         axis.semilogx(sizes, values, color=colour, marker=marker, label=label)
     axis.axhline(words, color=GREY, linestyle=":", linewidth=1.5)
-    axis.text(sizes[0], words + 0.015, "one token a word", color=GREY, fontsize=11, va="bottom")
+    axis.text(sizes[0], words + 0.015, "one token a word", color=GREY, va="bottom")
     axis.set_xticks(list(sizes), [f"{s:,}" for s in sizes])
     axis.set_xticks([], minor=True)
     axis.set(xlabel="vocabulary (tokens)", ylabel="tokens per character", ylim=(0, 1.08))
@@ -132,17 +134,17 @@ def distance_curve(
         chance: what guessing gives.
         window: the furthest place that a window reaches.
     """
-    figure, axis = new_figure(height=4.0)
+    figure, axis = new_figure(height=3.2)
     styles = ((RED, "o", "-"), (BLUE, "s", "-"), (GREEN, "^", "--"), (PURPLE, "v", "--"))
     for (label, values), (colour, marker, line) in zip(accuracy.items(), styles, strict=False):
         axis.plot(distances, values, line, color=colour, marker=marker, label=label)
     axis.axhline(chance, color=GREY, linestyle=":", linewidth=1.5)
-    axis.text(distances[0], chance - 0.03, "chance", color=GREY, fontsize=11, ha="left", va="top")
+    axis.text(distances[0], chance - 0.03, "chance", color=GREY, ha="left", va="top")
     axis.axvline(window + 0.5, color=GREY, linewidth=1)
-    axis.text(window + 0.8, 0.05, "end of the window", color=GREY, fontsize=11)
-    axis.set_xticks(list(distances))
+    axis.text(window + 0.8, 0.05, "end of the window", color=GREY)
+    axis.set_xticks([d for d in distances if d % 4 == 0])
     axis.set(xlabel="distance $d$ (tokens)", ylabel="accuracy", ylim=(0, 1.05))
-    axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+    legend_above(axis)
     return figure
 
 
@@ -176,14 +178,14 @@ def bottleneck(
     trained_to: int,
 ) -> BookFigure:
     """Exact matches against length: recorded runs faint, their means bold, this page's own run as dots."""
-    figure, axis = new_figure(height=4.3)
+    figure, axis = new_figure(height=3.4)
     styles = ((RED, "o"), (PURPLE, "^"), (BLUE, "s"))
     for (label, runs), (colour, marker) in zip(recorded.items(), styles, strict=False):
         axis.plot(lengths, runs.T, color=colour, linewidth=0.8, alpha=0.5)
         axis.plot(lengths, runs.mean(dim=0), color=colour, marker=marker, markersize=5, label=label)
     axis.plot(lengths, live, "x", color=BLACK, markersize=8, markeredgewidth=2, label="one vector, this page")
     axis.axvline(trained_to, color=GREY, linewidth=1)
-    axis.text(trained_to - 0.3, 0.55, "longest trained", color=GREY, fontsize=11, ha="right")
+    axis.text(trained_to - 0.3, 0.55, "longest trained", color=GREY, ha="right")
     axis.set(xlabel="length of the sequence (symbols)", ylabel="exact matches (share)", ylim=(-0.03, 1.05))
-    axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, columnspacing=1)
+    legend_above(axis)
     return figure

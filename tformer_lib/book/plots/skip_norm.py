@@ -14,6 +14,7 @@ from tformer_lib.book.plots.style import (
     RED,
     BookFigure,
     book_style,
+    legend_above,
     new_figure,
 )
 
@@ -35,7 +36,7 @@ def token_differences(shares: Mapping[str, Tensor]) -> BookFigure:
     for (name, share), colour, dash in zip(shares.items(), COLOURS, DASHES, strict=False):
         axis.semilogy(share.clamp(min=FLOOR).tolist(), dash, color=colour, label=name)
     axis.axhspan(FLOOR / 50, FLOOR, color="#EEEEEE", zorder=0)
-    axis.text(len(share) - 1, FLOOR / 7, "rounding", color=GREY, ha="right", va="center", fontsize=11)
+    axis.text(len(share) - 1, FLOOR / 7, "rounding", color=GREY, ha="right", va="center")
     axis.set(xlabel="blocks passed", ylabel="share of differences", ylim=(FLOOR / 50, 9))
     axis.legend(loc="center right", bbox_to_anchor=(1.0, 0.36))
     return figure
@@ -62,7 +63,7 @@ def gradient_norms(
     below.minorticks_off()
     for axis in (above, below):
         axis.axhline(1, color=BLACK, linewidth=0.8)
-    figure.legend(*above.get_legend_handles_labels(), loc="outside upper center", ncols=2)
+    legend_above(above)
     return figure
 
 
@@ -99,7 +100,7 @@ def shared_statistics(groups: Mapping[str, Tensor], entry: tuple[int, int, int])
                     colour = BLUE if group[b, n, d] else "#E4E4E4"
                     axis.add_patch(Rectangle((left + n, d), 1, 1, facecolor=colour, edgecolor="white"))
             middle = left + n_tokens / 2
-            axis.text(middle, n_features + 0.15, f"sequence {b + 1}", ha="center", va="top", fontsize=11)
+            axis.text(middle, n_features + 0.15, f"sequence {b + 1}", ha="center", va="top")
         b, n, d = entry
         corner = (b * (n_tokens + 1) + n + 0.06, d + 0.06)
         axis.add_patch(Rectangle(corner, 0.88, 0.88, fill=False, edgecolor=ORANGE, linewidth=3))
@@ -143,7 +144,7 @@ def loss_grid(
         warmups: a label for each schedule.
         plateau: the loss at the light end of the colours.
     """
-    figure, axes = new_figure(len(losses), height=2.05 * len(losses) + 0.4, sharex=True, squeeze=False)
+    figure, axes = new_figure(len(losses), height=2.5 * len(losses) + 0.4, sharex=True, squeeze=False)
     best = min(loss.min().item() for loss in losses.values())
     for axis, (name, loss) in zip(axes[:, 0], losses.items(), strict=True):
         mean = loss.mean(dim=-1)
@@ -152,8 +153,8 @@ def loss_grid(
             for j in range(len(warmups)):
                 colour = "black" if mean[i, j] > (best + plateau) / 2 else "white"
                 low, high = loss[i, j].min(), loss[i, j].max()
-                text = f"{mean[i, j]:.2f}" + (f"\n{low:.2f}–{high:.2f}" if high - low > WIDE else "")
-                axis.text(j, i, text, ha="center", va="center", color=colour, fontsize=11)
+                text = f"{mean[i, j]:.2f}" + (f"\n{low:.2f}\nto {high:.2f}" if high - low > WIDE else "")
+                axis.text(j, i, text, ha="center", va="center", color=colour)
         axis.set_title(name)
         axis.set_yticks(range(len(depths)), [str(depth) for depth in depths])
         axis.set_xticks(range(len(warmups)), warmups)
@@ -185,8 +186,8 @@ def training_curves(
         above.plot(steps, loss, dash, color=colour, label=name)
         below.semilogy(steps, shares[name], dash, color=colour)
     above.axhline(unigram, color=GREY, linewidth=1)
-    above.text(steps[-1], unigram + 0.07, "unigram", color=GREY, ha="right", va="bottom", fontsize=11)
+    above.text(steps[-1], unigram + 0.07, "unigram", color=GREY, ha="right", va="bottom")
     above.set(ylabel="loss (nats\nper character)", ylim=(2.3, 4.2))
     below.set(xlabel="training step", ylabel="share of differences")
-    figure.legend(*above.get_legend_handles_labels(), loc="outside upper center", ncols=2)
+    legend_above(above)
     return figure

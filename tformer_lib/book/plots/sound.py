@@ -6,7 +6,16 @@ import numpy as np
 from jaxtyping import Float
 from torch import Tensor
 
-from tformer_lib.book.plots.style import BLUE, GREEN, GREY, ORANGE, BookFigure, book_style, new_figure
+from tformer_lib.book.plots.style import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    BookFigure,
+    book_style,
+    legend_above,
+    new_figure,
+)
 
 
 @book_style
@@ -114,5 +123,5 @@ def three_modalities(accuracy: Mapping[str, Mapping[str, float]]) -> BookFigure:
     axis.invert_yaxis()
     axis.tick_params(axis="y", length=0)
     axis.set(xlabel="share of test answers that are right", xlim=(0, 1.12), xticks=[0, 0.25, 0.5, 0.75, 1])
-    axis.legend(loc="lower left", bbox_to_anchor=(-0.2, 1.0), ncols=3, columnspacing=1.2, handlelength=1.4)
+    legend_above(axis)
     return figure

@@ -20,6 +20,7 @@ from tformer_lib.book.plots.style import (
     SKY,
     BookFigure,
     book_style,
+    legend_above,
     new_figure,
 )
 
@@ -28,25 +29,25 @@ LN, MLP = "LN", "MLP"
 
 def _sublayer(axis: Axes, x: float, side: int, y: float, text: str) -> None:
     """A skip connection: from the stream at x a branch, through norm and sublayer, and back at y + 1.5."""
-    branch = x + side * 1.8
+    branch = x + side * 1.85
     axis.plot((x, branch), (y, y), color=BLACK, linewidth=1.2, solid_capstyle="butt")
     arrow(axis, (branch, y), (branch, y + 0.3))
     box(axis, branch, y + 0.6, LN, STATE, 0.8)
     arrow(axis, (branch, y + 0.9), (branch, y + 1.2))
-    box(axis, branch, y + 1.5, text, IN if text == MLP else OUT, 2.4)
-    arrow(axis, (branch - side * 1.2, y + 1.5), (x + side * 0.2, y + 1.5))
+    box(axis, branch, y + 1.5, text, IN if text == MLP else OUT, 2.76)
+    arrow(axis, (branch - side * 1.38, y + 1.5), (x + side * 0.2, y + 1.5))
     axis.text(x, y + 1.5, "+", ha="center", va="center", bbox={"boxstyle": "circle,pad=0.1", "fc": "white"})
 
 
 def _stack(axis: Axes, x: float, side: int, sublayers: Sequence[str]) -> float:
     """A stack on the stream at x: one block framed, the final norm above it. Returns where it ends."""
     top = 0.55 + 2.2 * len(sublayers)
-    left, right = sorted((x - side * 0.4, x + side * 3.2))
+    left, right = sorted((x - side * 0.4, x + side * 3.35))
     frame = FancyBboxPatch(
         (left, 0.25), right - left, top - 0.3, boxstyle="round,pad=0,rounding_size=0.15", fill=False, ec=GREY
     )
     axis.add_patch(frame)
-    axis.text(x + side * 3.1, 0.35, "× $M$", color=GREY, ha="right" if side > 0 else "left", va="bottom")
+    axis.text(x + side * 3.2, 0.35, "× $M$", color=GREY, ha="right" if side > 0 else "left", va="bottom")
     axis.plot((x, x), (-0.3, top + 0.1), color=BLUE, linewidth=3, zorder=0)
     for i, text in enumerate(sublayers):
         _sublayer(axis, x, side, 0.65 + 2.2 * i, text)
@@ -61,7 +62,7 @@ def machines() -> BookFigure:
     left, right, reads = 0.0, 7.4, 0.65 + 2.2 + 1.5
     end = _stack(axis, left, 1, ("attention", MLP))
     axis.plot((left, left, 3.7, 3.7), (end, end + 0.4, end + 0.4, reads), color=RED, linewidth=1.2)
-    arrow(axis, (3.7, reads), (right - 1.8 - 1.22, reads), RED)
+    arrow(axis, (3.7, reads), (right - 1.85 - 1.4, reads), RED)
     axis.text(left + 0.1, end + 0.5, "encoder's output:\nkeys and values", color=RED, va="bottom")
     end = _stack(axis, right, -1, ("causal attention", "cross-attention", MLP))
     arrow(axis, (right, end), (right, end + 0.6), BLUE)
@@ -104,7 +105,7 @@ def learning_curves(
     top.plot(list(held_out), list(held_out.values()), color=BLUE, marker="o", label="held out")
     for name, value in lines.items():
         top.axhline(value, color=GREY, linestyle=":", linewidth=1.5)
-        top.text(len(train), value, name, color=GREY, fontsize=11, ha="right", va="bottom")
+        top.text(len(train), value, name, color=GREY, ha="right", va="bottom")
     top.set_ylabel("loss (nats per character)")
     top.legend(loc="upper right", bbox_to_anchor=(1.0, 0.88))
     bottom.plot(range(len(rates)), rates, color=RED)
@@ -156,10 +157,10 @@ def plateau(
                 axis.semilogx(steps, loss, color=colours[label], linewidth=1.4, label=None if seed else label)
         axis.set_title(title, loc="left")
         axis.set_ylabel("loss (nats\nper character)")
-        axis.legend(loc="lower left")
-    axes[0].text(4000, unigram + 0.03, "unigram", color=GREY, fontsize=11, ha="right", va="bottom")
+    axes[0].text(4000, unigram + 0.03, "unigram", color=GREY, ha="right", va="bottom")
     axes[-1].set_xlabel("training step")
-    ticks = (50, 100, 200, 500, 1000, 2000, 4000)
+    legend_above(*axes)
+    ticks = (50, 200, 1000, 4000)
     axes[-1].set_xticks(ticks, [f"{step:,}" for step in ticks])
     axes[-1].set_xticks([], minor=True)
     return figure
@@ -180,5 +181,5 @@ def components(counts: Mapping[str, Mapping[str, int]]) -> BookFigure:
     axis.set_ylim(len(names) - 0.5, -0.5)
     axis.set(xlim=(0, 1), xlabel="share of the parameters", ylabel="")
     axis.tick_params(axis="y", length=0)
-    figure.legend(*axis.get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    legend_above(axis)
     return figure

@@ -6,7 +6,17 @@ from statistics import mean
 from jaxtyping import Float
 from torch import Tensor
 
-from tformer_lib.book.plots.style import BLACK, BLUE, GREEN, GREY, RED, BookFigure, book_style, new_figure
+from tformer_lib.book.plots.style import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    RED,
+    BookFigure,
+    book_style,
+    legend_above,
+    new_figure,
+)
 
 LOOKS = {  # colour, marker and name of each system
     "recurrent": (RED, "s", "recurrent"),
@@ -34,7 +44,7 @@ def by_length(scores: Mapping[str, Sequence[Sequence[float]]], groups: Sequence[
         axis.errorbar(places, means, yerr=[below, above], color=colour, marker=marker, capsize=3, label=label)
     axis.set_xticks(range(len(groups)), list(groups))
     axis.set(xlabel="length of the source (tokens)", ylabel="BLEU", ylim=(0, 102))
-    axis.legend(loc="lower left", bbox_to_anchor=(-0.05, 1.0), ncols=3)
+    legend_above(axis)
     return figure
 
 
@@ -60,7 +70,7 @@ def decoding(
     above.set_ylabel("BLEU")
     below.set(xlabel="beams", ylabel="length / reference")
     below.axhline(1.0, color=GREY, linestyle=":", linewidth=1.5)
-    above.legend(title="length penalty", loc="lower left", bbox_to_anchor=(-0.05, 1.0), ncols=4)
+    legend_above(above, title="length penalty")
     return figure
 
 
@@ -75,13 +85,14 @@ def alignments(
         source: the tokens read.
         targets: from a model's name to the tokens that it wrote.
     """
-    figure, axes = new_figure(len(maps), 1, height=3.6 * len(maps), squeeze=False)
+    height = 0.2 * max(map(len, targets.values())) + 1.6
+    figure, axes = new_figure(len(maps), 1, height=height * len(maps) + 0.7, squeeze=False)
     for axis, (name, weights) in zip(axes[:, 0], maps.items(), strict=True):
         image = axis.imshow(weights.numpy(force=True), vmin=0, vmax=1, aspect="auto")
         axis.set_title(name, loc="left")
-        axis.set_xticks(range(len(source)), list(source), rotation=45, ha="right")
+        axis.set_xticks(range(len(source)), list(source), rotation=90)
         axis.set_yticks(range(len(targets[name])), list(targets[name]))
         axis.set(xlabel="English, read", ylabel="German, written")
         axis.spines[:].set_visible(False)
-        figure.colorbar(image, ax=axis, label="weight", shrink=0.9)
+    figure.colorbar(image, ax=list(axes.flat), label="weight", location="bottom", aspect=30, shrink=0.7)
     return figure

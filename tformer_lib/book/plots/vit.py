@@ -16,8 +16,10 @@ from tformer_lib.book.plots.style import (
     PURPLE,
     RED,
     SKY,
+    WIDTH,
     BookFigure,
     book_style,
+    legend_above,
     new_figure,
 )
 from tformer_lib.core.patches import patch_grid, to_patches
@@ -52,7 +54,7 @@ def patches(image: Float[Tensor, "1 H W"], size: int) -> BookFigure:
     for n in range(rows * columns):
         place = (n % columns * size, n // columns * size + 0.2)
         box = {"facecolor": "black", "edgecolor": "none", "pad": 1.5}
-        above.text(*place, str(n + 1), color=ORANGE, fontsize=11, ha="left", va="top", bbox=box)
+        above.text(*place, str(n + 1), color=ORANGE, ha="left", va="top", bbox=box)
     below.imshow(X.tolist(), cmap="gray", vmin=0, vmax=1, aspect="auto")
     for line in range(1, rows * columns):
         below.axvline(line - 0.5, color=ORANGE, linewidth=1)
@@ -78,7 +80,7 @@ def scores(accuracy: Mapping[str, float], errors: Mapping[str, float]) -> BookFi
     for place, (name, value) in enumerate(accuracy.items()):
         colour = BLUE if name.startswith("ViT") else GREY
         axis.errorbar(value, place, xerr=errors[name], color=colour, marker="o", capsize=4, linestyle="none")
-        axis.text(value, place - 0.18, f"{value:.1f}", color=colour, ha="center", va="bottom", fontsize=11)
+        axis.text(value, place - 0.18, f"{value:.1f}", color=colour, ha="center", va="bottom")
     axis.set_yticks(range(len(accuracy)), list(accuracy))
     axis.set_ylim(len(accuracy) - 0.5, -0.7)
     axis.set_xlabel("accuracy on the held-out 1,000 (%)")
@@ -110,7 +112,7 @@ def against_training_images(accuracy: Mapping[str, Mapping[int, Sequence[float]]
     axis.set_xticks(numbers, [f"{n:,}" for n in numbers])
     axis.set_xticks([], minor=True)
     axis.set(xlabel="training images", ylabel="test accuracy (%)")
-    axis.legend(loc="lower left", bbox_to_anchor=(-0.12, 1.0), ncols=2, handlelength=2.8)
+    legend_above(axis, handlelength=2.8)
     return figure
 
 
@@ -125,7 +127,7 @@ def position_similarity(cosines: Float[Tensor, "N N"], rows: int, columns: int) 
         rows: of the grid of patches.
         columns: of the grid of patches.
     """
-    figure, axes = new_figure(rows, columns, height=5.4 * rows / columns + 0.5, squeeze=False)
+    figure, axes = new_figure(rows, columns, height=WIDTH * rows / columns + 0.8, squeeze=False)
     for n, axis in enumerate(axes.flat):
         drawn = axis.imshow(cosines[n].reshape(rows, columns).tolist(), vmin=-0.6, vmax=0.6)
         row, column = divmod(n, columns)
@@ -151,7 +153,9 @@ def attention_maps(
         maps: from a title to a weight for each patch, for each of the images.
     """
     count, _, height, width = images.shape
-    figure, axes = new_figure(count, 1 + len(maps), height=5.4 * count / (1 + len(maps)) + 0.5, squeeze=False)
+    figure, axes = new_figure(
+        count, 1 + len(maps), height=WIDTH * count / (1 + len(maps)) + 0.4, squeeze=False
+    )
     for row, line in enumerate(axes):
         line[0].imshow(images[row, 0].tolist(), cmap="gray", vmin=0, vmax=1)
         for axis, (title, values) in zip(line[1:], maps.items(), strict=True):
@@ -182,7 +186,7 @@ def found(
     """
     count, _, height, width = images.shape
     rows, columns = patch_grid(height, width, size)
-    figure, axes = new_figure(2, count, height=5.1 / count * 2 + 0.2, squeeze=False)
+    figure, axes = new_figure(2, count, height=(WIDTH - 0.3) / count * 2 + 0.1, squeeze=False)
     for k in range(count):
         share = (weights[k] / weights[k].max()).reshape(rows, columns)
         share = share.repeat_interleave(size, 0).repeat_interleave(size, 1)
@@ -213,5 +217,5 @@ def deletions(curves: Mapping[str, Sequence[float]]) -> BookFigure:
     axis.set(xlabel="patches painted over", ylabel="accuracy (%)")
     axis.set_ylim(bottom=0)
     axis.set_xticks(range(max(map(len, curves.values()))))
-    axis.legend(loc="lower left", bbox_to_anchor=(-0.1, 1.0), ncols=2)
+    legend_above(axis)
     return figure

@@ -1,0 +1,43 @@
+// A click on a figure, or its button, shows it as large as the window, with its caption and its files.
+(() => {
+  const enlarge = (figure, button) => {
+    const dialog = document.createElement("dialog");
+    dialog.className = "tformer-enlarged";
+    dialog.setAttribute("aria-label", button.getAttribute("aria-label").replace("Enlarge ", ""));
+
+    const close = document.createElement("button");
+    close.type = "button";
+    close.textContent = "\u00d7";
+    close.setAttribute("aria-label", "Close");
+    close.addEventListener("click", () => dialog.close());
+
+    const picture = figure.querySelector(".tformer-figure").cloneNode(true);
+    const image = picture.querySelector("img");
+    picture.style.setProperty("--ratio", image.getAttribute("width") / image.getAttribute("height"));
+    picture.tabIndex = 0; // where it is wider than the window it scrolls, and the keyboard must reach it
+    picture.setAttribute("role", "group");
+    picture.setAttribute("aria-label", "Figure, scrolls where it is wider than the window");
+
+    const caption = document.createElement("p");
+    for (const part of figure.querySelector("figcaption p, figcaption").childNodes) {
+      caption.append(part.cloneNode(true));
+    }
+    for (const part of caption.querySelectorAll(".headerlink, .tformer-files button")) part.remove();
+    for (const part of caption.querySelectorAll("[id]")) part.removeAttribute("id");
+
+    dialog.append(close, picture, caption);
+    dialog.addEventListener("click", (event) => event.target === dialog && dialog.close()); // beside it
+    dialog.addEventListener("close", () => {
+      dialog.remove();
+      button.focus({ preventScroll: true });
+    });
+    document.body.append(dialog);
+    dialog.showModal();
+  };
+
+  for (const button of document.querySelectorAll(".tformer-files button")) {
+    const figure = button.closest("figure");
+    button.addEventListener("click", () => enlarge(figure, button));
+    figure.querySelector(".tformer-figure").addEventListener("click", () => enlarge(figure, button));
+  }
+})();
