@@ -177,6 +177,7 @@ class Printer:
         page.goto(self.address + path, wait_until="load")
         page.evaluate(SETTLE)
         page.emulate_media(media="print")
+        page.wait_for_selector("#print-heads", state="attached")
         missing = page.evaluate(SETTLE)  # pictures that print.js has asked for
         if missing:
             sys.exit(f"{path} lacks pictures: {', '.join(missing)}")

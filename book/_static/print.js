@@ -66,6 +66,7 @@
     const book = document.querySelector("meta[property='og:site_name']")?.content || "";
     const font = "font: 9pt system-ui, sans-serif; color: #333;";
     const style = document.createElement("style");
+    style.id = "print-heads"; // there while the page is ready for paper
     style.textContent = `@page {
       @top-left { content: ${quoted(book)}; ${font} }
       @top-right { content: ${quoted(chapter === book ? "" : chapter)}; ${font} }
