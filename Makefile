@@ -1,6 +1,6 @@
 # Two commands matter: `make book` and `make test`. `make` alone lists all of them.
 .DEFAULT_GOAL := help
-.PHONY: help book test check portable execute serve format lint lock address clean env
+.PHONY: help book pdf test check portable execute serve format lint lock address clean env
 
 # The first Python that is new enough; `make PYTHON=/path/to/python ...` chooses another.
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
@@ -33,6 +33,9 @@ env: .venv/.installed ## make .venv and install everything into it, without runn
 
 book: .venv/.installed-site ## build the site from the committed outputs and say where it lies
 	@$(BIN)/python tools/build_site.py
+
+pdf: env ## print the site with Chromium: the book and each chapter as PDF, linked from every page
+	@$(BIN)/python tools/make_pdf.py
 
 test: env ## run every test: the package, every notebook, figures, style, the site
 	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder

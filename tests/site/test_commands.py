@@ -123,7 +123,7 @@ def test_make_alone_lists_the_commands(clone):
     answer = run_make(clone)
     assert answer.returncode == 0
     listed = re.findall(r"^  make (\w+) ", answer.stdout, re.MULTILINE)
-    commands = "help env book test check portable execute serve format lint lock address clean"
+    commands = "help env book pdf test check portable execute serve format lint lock address clean"
     assert listed == commands.split()
 
 
@@ -210,7 +210,8 @@ def test_a_stamp_for_what_is_there(clone, monkeypatch, wanted, stamps):
     ask = [MAKE, "-n", f"PYTHON={sys.executable}"]
     would_run = {
         goal: "bootstrap.py" in subprocess.run([*ask, goal], cwd=clone, capture_output=True, text=True).stdout
-        for goal in ("book", "test", "check", "execute", "lint")
+        for goal in ("book", "pdf", "test", "check", "execute", "lint")
     }
     everything = wanted == "requirements.txt"
-    assert would_run == {"book": False} | dict.fromkeys(("test", "check", "execute", "lint"), not everything)
+    others = ("pdf", "test", "check", "execute", "lint")
+    assert would_run == {"book": False} | dict.fromkeys(others, not everything)
