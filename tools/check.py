@@ -49,6 +49,7 @@ ALSO = (
     ("_toc.yml", "tests/site"),
     ("requirements-site.txt", "tests/site"),
     ("tools/build_site.py", "tests/site"),
+    ("tools/search_index.py", "tests/site"),
 )
 # Imports that are made by name as the code runs.
 BY_NAME = (

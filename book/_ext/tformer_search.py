@@ -1,9 +1,10 @@
-"""Collects what the search finds: a record for each section, term, cited work and public name.
+"""Collects what the search finds: sections, terms, cited works and public names.
 
 `tools/search_index.py` makes pagefind's index of the records when Sphinx is done. A
 record holds plain words: no code, and of a formula what can be said in a line. The
-glossary says by its "See" in which section a term is explained, and that section is
-found by the term's name and by its other names, also where its title is another.
+glossary says by its "See" in which section a term is explained, or else the sections
+that link to the term do. That section is found by the term's name and by its other
+names, also where its title is another.
 """
 
 import json
@@ -11,6 +12,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
+from posixpath import dirname, join, normpath
 
 from docutils import nodes
 from sphinx import addnodes
@@ -64,7 +66,9 @@ OTHER_NAMES = {
 ASIDE = ("What you learned", "Exercises", "Further reading")
 
 # One word, two spellings: British prose and the names of code that the world shares.
-SPELLING = re.compile(r"\b([a-z]{3,}?)(is|iz)(e[drs]?|ers?|ing|ations?)\b", re.IGNORECASE)
+SPELLING = re.compile(
+    r"\b([a-z]{3,}?)(is|iz)(e[drs]?|ers?|ing|ations?)\b", re.IGNORECASE
+)
 NOT_WORDS = (
     addnodes.desc,  # a public name has a record of its own, and so has a term
     addnodes.glossary,
@@ -79,32 +83,47 @@ NOT_WORDS = (
     nodes.system_message,
     nodes.target,
 )
-STYLES = r"\\(?:math\w+|text\w*|operatorname\*?|boldsymbol|bm|big\w*|hat|bar|tilde|widehat|overline)"
+STYLES = (
+    r"\\(?:math\w+|text\w*|operatorname\*?|boldsymbol|bm|big\w*|hat|bar|tilde|widehat)"
+)
 SYMBOLS = {
-    "approx": "≈", "cdot": "·", "cdots": "…", "circ": "∘", "dots": "…", "ge": "≥", "geq": "≥",
-    "in": "∈", "infty": "∞", "ldots": "…", "le": "≤", "leq": "≤", "ll": "≪", "gg": "≫", "ne": "≠",
-    "neq": "≠", "odot": "⊙", "pm": "±", "prod": "∏", "propto": "∝", "sim": "~", "sum": "Σ",
-    "times": "×", "to": "→", "top": "T", "exp": "exp", "log": "log", "ln": "ln", "max": "max",
-    "min": "min", "tanh": "tanh", "sqrt": "√", "mid": "|",
-}  # fmt: skip
+    **{"approx": "≈", "cdot": "·", "cdots": "…", "circ": "∘", "dots": "…", "ge": "≥"},
+    **{"geq": "≥", "gg": "≫", "in": "∈", "infty": "∞", "ldots": "…", "le": "≤"},
+    **{
+        "leq": "≤",
+        "ll": "≪",
+        "mid": "|",
+        "ne": "≠",
+        "neq": "≠",
+        "odot": "⊙",
+        "pm": "±",
+    },
+    **{"prod": "∏", "propto": "∝", "sim": "~", "sqrt": "√", "sum": "Σ", "times": "×"},
+    **{"to": "→", "top": "T"},
+    **{name: name for name in ("exp", "ln", "log", "max", "min", "tanh")},
+}
 logger = logging.getLogger(__name__)
 
 
 def spoken(tex: str) -> str:
-    """A formula in plain characters: `\\mathbf{W}_q \\in \\mathbb{R}` becomes "W_q ∈ R"."""
+    """A formula in plain characters: `\\mathbf{W}_q \\in \\mathbb{R}` is "W_q ∈ R"."""
     for _ in range(3):
         tex = re.sub(STYLES + r"\s*\{([^{}]*)\}", r"\1", tex)
         tex = re.sub(r"\\[dt]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}", r"\1/\2", tex)
 
     def symbol(match: re.Match) -> str:
         name = match[1]
-        greek = f"GREEK {'CAPITAL' if name[0].isupper() else 'SMALL'} LETTER {name.upper()}"
+        greek = (
+            f"GREEK {'CAPITAL' if name[0].isupper() else 'SMALL'} LETTER {name.upper()}"
+        )
         try:
             return unicodedata.lookup(greek)
         except KeyError:
             return SYMBOLS.get(name, " ")
 
     tex = re.sub(r"\\(?:var)?([A-Za-z]+)", symbol, tex)
+    tex = tex.replace("\\%", "%")
+    tex = re.sub(r"([_^])\{\s*([^{}]*?)\s*\}", r"\1\2", tex)
     return " ".join(re.sub(r"\\.|[{}$&]|[_^](?=\s|$)", " ", tex).split())
 
 
@@ -135,32 +154,44 @@ def spellings(text: str) -> list[str]:
     """The same words with s for z and z for s, as in normalise."""
     found = {match[0].lower(): match for match in SPELLING.finditer(text)}
     swapped = {"is": "iz", "iz": "is"}
-    return sorted(f"{m[1]}{swapped[m[2].lower()]}{m[3]}".lower() for m in found.values())
+    return sorted(
+        f"{m[1]}{swapped[m[2].lower()]}{m[3]}".lower() for m in found.values()
+    )
 
 
-def own_words(section: nodes.section) -> str:
-    """What a section says before its subsections begin, and not in its title or its solutions."""
-    parts = [
+def own_parts(section: nodes.section) -> list[nodes.Node]:
+    """What a section holds itself: no subsection, no title, no solution."""
+    return [
         child
         for child in section.children
         if not isinstance(child, nodes.section | nodes.title)
         and "solution" not in child.get("classes", ())
     ]
-    return line(" ".join(words(child) for child in parts))
 
 
 def sections(document: nodes.document) -> Iterator[nodes.section]:
     """The sections that have a title; exercises hold some that have none."""
-    return (s for s in document.findall(nodes.section) if isinstance(s.next_node(), nodes.title))
+    return (
+        s
+        for s in document.findall(nodes.section)
+        if isinstance(s.next_node(), nodes.title)
+    )
 
 
-def see(definition: nodes.definition) -> tuple[str, str] | None:
-    """Where the glossary says "See": the page and the anchor, of an equation or figure."""
+def target(url: str, link: nodes.reference) -> str:
+    """The address that a link on the page `url` leads to, from the site's root."""
+    path = link.get("refuri") or f"#{link.get('refid', '')}"
+    page, _, anchor = path.partition("#")
+    page = normpath(join(dirname(url), page)) if page else url
+    return f"{page}#{anchor}"
+
+
+def see(definition: nodes.definition) -> nodes.reference | None:
+    """The link after the word "See" in the glossary."""
     before = ""
     for node in definition.findall():
         if isinstance(node, nodes.reference) and before.rstrip().endswith("See"):
-            page, _, anchor = node.get("refuri", "").partition("#")
-            return (page, anchor) if anchor and page else None
+            return node
         if isinstance(node, nodes.Text):
             before = node.astext()
     return None
@@ -171,36 +202,56 @@ class Collector:
 
     def __init__(self) -> None:
         self.records: list[dict] = []
-        self.sees: dict[str, tuple[str, str]] = {}  # where a term is explained
-        self.home: dict[tuple[str, str], dict] = {}  # which section an anchor is in
+        self.sees: dict[str, str] = {}  # of a term, what its "See" leads to
+        self.home: dict[str, dict] = {}  # of an address, the section that it is in
+        self.links: dict[str, list[dict]] = {}  # of an address, who links to it
 
-    def add(self, kind: str, url: str, title: str, text: str, page: str, number: str = "") -> dict:
+    def add(
+        self, kind: str, url: str, title: str, text: str, page: str, number: str = ""
+    ) -> dict:
         """Keeps a record, which it returns."""
-        record = {"kind": kind, "url": url, "title": title, "number": number, "page": page, "text": text}
+        record = {
+            "kind": kind,
+            "url": url,
+            "title": title,
+            "number": number,
+            "page": page,
+            "text": text,
+        }
         self.records.append(record | {"names": []})
         return self.records[-1]
 
-    def page(self, app: Sphinx, docname: str, template: str, context: dict, doctree) -> None:
+    def page(
+        self, app: Sphinx, docname: str, template: str, context: dict, doctree
+    ) -> None:
         """Collects from a page that has been read from a file."""
         if doctree is None:
             return
-        url, title = app.builder.get_target_uri(docname), line(words(app.env.titles[docname]))
-        numbers = app.env.toc_secnumbers.get(docname, {})
+        url, numbers = (
+            app.builder.get_target_uri(docname),
+            app.env.toc_secnumbers.get(docname, {}),
+        )
+        chapter = ".".join(map(str, numbers.get("") or ()))
+        title = line(f"{chapter}{'.' * bool(chapter)} {words(app.env.titles[docname])}")
         first = True
         for section in sections(doctree):
             anchor = section["ids"][0]
             found = numbers.get("" if first else f"#{anchor}") or ()
+            heading, parts = line(words(section.next_node())), own_parts(section)
+            kind = "aside" if heading in ASIDE else "section"
             record = self.add(
-                "section" if not docname.startswith("book/api") else "reference",
+                "reference" if docname.startswith("book/api") else kind,
                 url if first else f"{url}#{anchor}",
-                line(words(section.next_node())),
-                own_words(section),
+                heading,
+                line(" ".join(words(part) for part in parts)),
                 title,
                 ".".join(map(str, found)),
             )
             for inner in section.findall(nodes.Element):
-                for name in inner.get("ids", ()):
-                    self.home[url, name] = record  # the innermost comes last, and stays
+                for name in inner.get("ids", ()):  # the innermost comes last, and stays
+                    self.home[f"{url}#{name}"] = record
+            for link in (a for p in parts for a in p.findall(nodes.reference)):
+                self.links.setdefault(target(url, link), []).append(record)
             first = False
         for item in doctree.findall(nodes.definition_list_item):
             self.term(item, url, title)
@@ -212,49 +263,60 @@ class Collector:
             self.name(description, url)
 
     def term(self, item: nodes.definition_list_item, url: str, page: str) -> None:
-        """A term of the glossary, with its other names; several terms may share a definition."""
+        """A term of the glossary, with its other names."""
         definition = item.children[-1]
         for term in item.findall(nodes.term):
             if not (term["ids"] and term["ids"][0].startswith("term-")):
                 continue
-            record = self.add("term", f"{url}#{term['ids'][0]}", term.astext(), line(words(definition)), page)
+            record = self.add(
+                "term",
+                f"{url}#{term['ids'][0]}",
+                term.astext(),
+                line(words(definition)),
+                page,
+            )
             record["names"] = OTHER_NAMES.get(record["title"], [])
-            if target := see(definition):
-                place = (str(Path(url).parent / target[0]), target[1])
-                self.sees[record["title"]] = place
+            if link := see(definition):
+                self.sees[record["url"]] = target(url, link)
 
     def name(self, description: addnodes.desc, url: str) -> None:
         """A public name of the package and what its docstring says."""
         signature = next(iter(description.findall(addnodes.desc_signature)))
         if not signature["ids"]:
             return
-        content = next(c for c in description.children if isinstance(c, addnodes.desc_content))
-        text = line(" ".join(words(c) for c in content.children if not isinstance(c, addnodes.desc)))
+        content = next(
+            c for c in description.children if isinstance(c, addnodes.desc_content)
+        )
+        text = line(
+            " ".join(
+                words(c) for c in content.children if not isinstance(c, addnodes.desc)
+            )
+        )
         module, full = signature.get("module") or "", signature["ids"][0]
-        self.add("reference", f"{url}#{full}", full.removeprefix(f"{module}."), text, module)
+        self.add(
+            "reference", f"{url}#{full}", full.removeprefix(f"{module}."), text, module
+        )
 
     def name_sections(self) -> None:
         """Gives a section the names of the terms that it explains.
 
-        Where the glossary refers to no place, it is the first section that says the term
-        at least half as often as the one that says it most, and at least twice.
+        That is where the glossary's "See" leads; or else, of the sections that link to
+        the term, the one that says it most often, and the first of several.
         """
-        chapters = [
-            record
-            for record in self.records
-            if record["kind"] == "section" and record["number"] and record["title"] not in ASIDE
-        ]
         for term in [r for r in self.records if r["kind"] == "term"]:
             names = [term["title"], *term["names"]]
-            home = self.home.get(self.sees.get(term["title"]))
-            if home is None:
-                pattern = re.compile("|".join(rf"\b{re.escape(n)}" for n in names), re.IGNORECASE)
-                counts = [(len(pattern.findall(f"{r['title']} {r['text']}")), r) for r in chapters]
-                enough = max(2, max((count for count, _ in counts), default=0) / 2)
-                home = next((r for count, r in counts if count >= enough), None)
-            if home is None:
-                continue
-            home["names"] = [*home["names"], *names]
+            home = self.home.get(self.sees.get(term["url"], ""))
+            if home is None or home["kind"] != "section":
+                said = re.compile("|".join(map(re.escape, names)), re.IGNORECASE)
+                linking = [
+                    record
+                    for record in self.links.get(term["url"], ())
+                    if record["kind"] == "section" and record["number"]
+                ]
+                linking.sort(key=lambda r: len(said.findall(r["text"])), reverse=True)
+                home = next(iter(linking), None)
+            if home is not None:
+                home["names"] = [*home["names"], *names]
 
     def write(self, app: Sphinx, exception: Exception | None) -> None:
         """Writes the records when all pages are written."""
@@ -263,15 +325,21 @@ class Collector:
         known = {record["title"] for record in self.records if record["kind"] == "term"}
         has_glossary = GLOSSARY in app.env.found_docs
         if has_glossary and (unknown := OTHER_NAMES.keys() - known):
-            raise ExtensionError(f"{Path(__file__).name} has names for no term of the glossary: {unknown}")
+            raise ExtensionError(
+                f"{Path(__file__).name} names what is not in the glossary: {unknown}"
+            )
         self.name_sections()
         for record in self.records:
             said = " ".join([record["title"], *record["names"], record["text"]])
             record["spellings"] = spellings(said)
-        Path(app.doctreedir, RECORDS).write_text(json.dumps(self.records, indent=1), "utf8")
+        Path(app.doctreedir, RECORDS).write_text(
+            json.dumps(self.records, indent=1), "utf8"
+        )
 
 
-def without_search_data(app: Sphinx, docname: str, template: str, context: dict, doctree) -> None:
+def without_search_data(
+    app: Sphinx, docname: str, template: str, context: dict, doctree
+) -> None:
     """Lets templates leave out Sphinx's search, which search.js loads where it must."""
     script = r"<script[^>]*(?:searchtools|language_data|searchindex)\.js[^>]*></script>"
     context["without_search_data"] = lambda html: re.sub(script, "", html)

@@ -2,8 +2,9 @@
 // browsers forbid for file://; there, and where pagefind does not load, search.html searches by Sphinx.
 (() => {
   const root = new URL(document.documentElement.dataset.content_root || "./", location.href);
-  const GROUPS = { term: 3, section: 8, work: 2, reference: 4 }; // how many of each are shown
+  const GROUPS = { term: 3, section: 8, aside: 2, work: 2, reference: 4 }; // how many of each are shown
   const RANKING = { metaWeights: { title: 5, names: 5, spellings: 0.5, page: 0, number: 0, url: 0 } };
+  const PAGES = { section: true, aside: true }; // shown by the page that they are on
   const SOURCES = { term: "Glossary", work: "Bibliography", reference: "Reference" };
   const british = (text) => text.toLowerCase().replace(/iz(?=e|i|a)/g, "is").replace(/[^\p{L}\p{N}[\]]+/gu, " ").trim();
 
@@ -37,14 +38,14 @@
     );
     const others = found.term.filter((term) => !exact.includes(term));
     const total = answers.reduce((sum, answer) => sum + answer.results.length, 0);
-    return { total, results: [...exact.slice(0, 1), ...found.section, ...exact.slice(1), ...others, ...found.work, ...found.reference] };
+    return { total, results: [...exact.slice(0, 1), ...found.section, ...exact.slice(1), ...others, ...found.aside, ...found.work, ...found.reference] };
   };
 
   // Sections of one page stand together, in the order of the best of each page.
   const grouped = (results) => {
     const groups = new Map();
     results.forEach((result, i) => {
-      const chapter = result.kind === "section";
+      const chapter = result.kind in PAGES;
       const source = chapter ? result.meta.page : SOURCES[result.kind];
       const key = chapter ? source : `${source} ${i === 0}`;
       if (!groups.has(key)) groups.set(key, { source, chapter, results: [] });
@@ -99,7 +100,7 @@
       const { meta, kind } = result;
       const title = element("span", { class: "tformer-search__title" });
       if (meta.number && meta.number.includes(".")) title.append(element("span", { class: "tformer-search__number" }, meta.number), " ");
-      title.append(kind === "section" && meta.number && !meta.number.includes(".") ? "The chapter" : meta.title);
+      title.append(kind in PAGES && meta.number && !meta.number.includes(".") ? "The chapter" : meta.title);
       if (kind === "reference" && meta.page) title.append(" ", element("small", {}, meta.page));
       const excerpt = element("span", { class: "tformer-search__excerpt" });
       excerpt.innerHTML = result.excerpt; // pagefind's own: escaped words and <mark>
