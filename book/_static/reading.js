@@ -140,7 +140,7 @@
     if (shown === link) place(link);
   };
   const want = (link, delay) => {
-    if (link === shown) return clearTimeout(timer);
+    if (link === shown && !box.hidden) return clearTimeout(timer);
     hide();
     shown = link;
     timer = setTimeout(show, delay, link);

@@ -128,7 +128,7 @@ def test_where_one_arrives_is_lit(visit, scheme):
 
 LINKS = {
     "term": ("a[href*='glossary.html#term-']", r"\w{4}"),
-    "equation": ("a[href*='#equation-']", r"\(\d+\w?\.\d+\)"),
+    "equation": ("a.internal[href*='#equation-']", r"\(\d+\w?\.\d+\)"),
     "figure": ("a.internal[href*='#fig-']", r"Figure \d+"),
     "work": ("a[href*='bibliography.html#cite-']", r"\(\d{4}[a-h]?\)"),
 }
