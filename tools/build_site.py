@@ -7,9 +7,12 @@ import sys
 import time
 from pathlib import Path
 
+from search_index import SearchIndexError, write_index
+
 ROOT = Path(__file__).resolve().parent.parent
 SITE = ROOT / "_build" / "html"
 STAMP = ROOT / "_build" / "site.stamp"  # as new as the last build that succeeded; holds its sources' names
+RECORDS = "search-records.json"  # beside the doctrees; book/_ext/tformer_search.py writes it
 SOURCES = ("_config.yml", "_toc.yml", "references.bib", "requirements-site.txt", "book", "tformer_lib")
 
 
@@ -44,6 +47,10 @@ def build() -> None:
     code = subprocess.run(command, cwd=ROOT).returncode
     if code:
         sys.exit(code)
+    try:
+        write_index(SITE.parent / ".doctrees" / RECORDS, SITE)
+    except SearchIndexError as error:
+        sys.exit(f"The site has no search: {error}")
     STAMP.write_text(made_of, "utf8")
     print(f"Built in {time.time() - started:.0f} s without a warning. The site: {SITE.as_uri()}/index.html")
 

@@ -50,6 +50,7 @@ ALSO = (
     ("requirements-site.txt", "tests/site"),
     ("tools/build_site.py", "tests/site"),
     ("tools/make_pdf.py", "tests/site/test_pdf.py"),
+    ("tools/search_index.py", "tests/site"),
 )
 # Imports that are made by name as the code runs.
 BY_NAME = (

@@ -86,15 +86,18 @@ class Visit:
 
 @pytest.fixture
 def visit(browser, address) -> Iterator:
-    """Opens a page of the site: `visit(path, scheme="dark", width=360)`."""
+    """Opens a page of the site: `visit(path, scheme="dark", width=360)`; `first`: with nothing remembered."""
     contexts = []
 
-    def open_page(path: str, *, scheme: str = "light", width: int = 1280, height: int = 900) -> Visit:
+    def open_page(
+        path: str, *, scheme: str = "light", width: int = 1280, height: int = 900, first: bool = False
+    ) -> Visit:
         context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
         contexts.append(context)
-        context.add_init_script(
-            f"localStorage.setItem('mode', '{scheme}'); localStorage.setItem('theme', '{scheme}');"
-        )
+        if not first:
+            context.add_init_script(
+                f"localStorage.setItem('mode', '{scheme}'); localStorage.setItem('theme', '{scheme}');"
+            )
         result = Visit(context.new_page())
 
         def guard(route) -> None:

@@ -127,13 +127,6 @@ def test_what_scrolls_on_a_phone_can_be_reached_by_keyboard(facts, path):
     assert facts(path, "phone")["unreachable"] == []
 
 
-def test_search_finds_a_chapter(visit):
-    page = visit("search.html?q=attention").page
-    page.wait_for_selector("#search-results li a", timeout=10_000)
-    targets = page.locator("#search-results li a").evaluate_all("links => links.map(a => a.pathname)")
-    assert any("02_attention" in target for target in targets)
-
-
 @pytest.mark.parametrize("path", chapter_pages()[-1:])
 def test_reader_can_switch_to_dark(visit, path):
     page = visit(path).page

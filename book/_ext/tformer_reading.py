@@ -1,0 +1,427 @@
+"""What makes pages easy to read: anchors, folds, a bibliography by author, previews.
+
+- Each id stands once on a page, and a section's anchor is words: links to it last.
+- A box of the class `dropdown` or `toggle` is a `<details>`: its whole title opens it,
+  without a script too.
+- A cell's fold says what is in it.
+- The bibliography is labelled by author and year, and says which sections cite a work.
+- The sections of the chapter that is open stand in the sidebar, below its title.
+- `_static/previews/*.js` hold what links to terms, equations, figures and works show
+  when one points at them.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path, PurePosixPath
+
+from docutils import nodes
+from myst_nb.sphinx_ import HideCodeCellNode
+from pybtex.plugin import register_plugin
+from pybtex.style.formatting.plain import Style
+from pybtex.style.labels import BaseLabelStyle
+from sphinx.application import Sphinx
+from sphinx.transforms import SphinxTransform
+from sphinx.transforms.post_transforms import SphinxPostTransform
+
+PREVIEWS = "_static/previews"
+STYLE = "author_year_list"
+# Their extensions give every such part of a page the same id.
+REPEATED_IDS = {"exercise-content", "solution-content", "proof-content", "proof"}
+FOLDED = {"dropdown", "toggle"}
+PROMPT = "Show code cell"  # what myst-nb says where a notebook says nothing
+
+
+# --- ids -----------------------------------------------------------------------------
+
+
+class WordAnchors(SphinxTransform):
+    """Makes ids unique on a page, and a section's anchor words.
+
+    Docutils calls the second section "Attention" of a page `id5`, and `id6` when a
+    citation comes in before it. Here it is named for the section that it is in too.
+    """
+
+    # After solutions are put together, before contents are collected.
+    default_priority = 850
+
+    def apply(self, **kwargs) -> None:
+        """Changes the document."""
+        for node in list(self.document.findall(nodes.Element)):
+            anchor = (node.get("ids") or [""])[0]
+            above = next(
+                (up["ids"][0] for up in ancestors(node) if up.get("ids")), "page"
+            )
+            if anchor in REPEATED_IDS:
+                self.rename(node, f"{above}-{anchor.rpartition('-')[2]}")
+            elif isinstance(node, nodes.section) and re.fullmatch(r"id\d+", anchor):
+                title = nodes.make_id(node.next_node(nodes.title).astext())
+                self.rename(node, f"{above}-{title}".strip("-"))
+
+    def rename(self, node: nodes.Element, stem: str) -> None:
+        """Gives the node an id that begins with `stem`."""
+        old, new, count = node["ids"][0], stem, 2
+        while new in self.document.ids:
+            new, count = f"{stem}-{count}", count + 1
+        node["ids"][0] = new
+        self.document.ids[new] = node
+        if self.document.ids.get(old) is node:
+            del self.document.ids[old]
+            for name, anchor in self.document.nameids.items():
+                if anchor == old:
+                    self.document.nameids[name] = new
+
+
+def ancestors(node: nodes.Node) -> Iterator[nodes.Element]:
+    """What the node is in, from the inside out."""
+    while (node := node.parent) is not None:
+        yield node
+
+
+# --- folds ---------------------------------------------------------------------------
+
+
+class fold(nodes.General, nodes.Element):  # noqa: N801  docutils' names are small
+    """A box that its title opens."""
+
+
+class fold_title(nodes.TextElement):  # noqa: N801
+    """That title."""
+
+
+class Folds(SphinxPostTransform):
+    """Turns the boxes that open into folds."""
+
+    default_priority = 900  # the exercises' titles and links are resolved
+    formats = ("html",)
+
+    def run(self, **kwargs) -> None:
+        """Changes the document."""
+        boxes = [
+            n
+            for n in self.document.findall(nodes.Admonition)
+            if FOLDED & set(n.get("classes", ()))
+        ]
+        for box in boxes:
+            title = next(
+                (child for child in box.children if isinstance(child, nodes.title)),
+                None,
+            )
+            if title is None:
+                continue
+            made = fold("", ids=box["ids"], classes=["admonition", *box["classes"]])
+            link = next(iter(title.findall(nodes.reference)), None)
+            made += fold_title("", "", *without_links(title))
+            if link is not None:  # in the title it would catch the click that opens
+                back = link.deepcopy()
+                back.children = [nodes.Text("Back to the exercise")]
+                made += nodes.paragraph("", "", back, classes=["fold-back"])
+            made.extend(child for child in box.children if child is not title)
+            box.replace_self(made)
+
+
+def without_links(title: nodes.Element) -> list[nodes.Node]:
+    """The parts of a title; of a link only its words."""
+    parts: list[nodes.Node] = []
+    for child in title.children:
+        parts += (
+            without_links(child)
+            if isinstance(child, nodes.reference)
+            else [child.deepcopy()]
+        )
+    return parts
+
+
+def visit_fold(translator, node: fold) -> None:
+    """Opens the element."""
+    translator.body.append(translator.starttag(node, "details"))
+
+
+def depart_fold(translator, node: fold) -> None:
+    """Closes it."""
+    translator.body.append("</details>\n")
+
+
+def visit_title(translator, node: fold_title) -> None:
+    """Opens the title."""
+    translator.body.append(
+        translator.starttag(node, "summary", CLASS="admonition-title")
+    )
+
+
+def depart_title(translator, node: fold_title) -> None:
+    """Closes it."""
+    translator.body.append("</summary>\n")
+
+
+def visit_cell(translator, node: HideCodeCellNode) -> None:
+    """Opens a closed cell; myst-nb would call it "Toggle hidden content" aloud."""
+    classes = " ".join(["admonition", "hide", *node["classes"]])
+    translator.body.append(
+        f'<details class="{classes}">\n<summary>\n'
+        f'<p class="collapsed admonition-title">{escape(node["prompt_show"])}</p>\n'
+        f'<p class="expanded admonition-title">{escape(node["prompt_hide"])}</p>\n'
+        "</summary>\n"
+    )
+
+
+def what_is_in(code: str) -> str:
+    """What a closed cell holds, in a few words."""
+    if re.search(r"^\s*(import|from) ", code, re.MULTILINE) and "def " not in code:
+        return "Setup: imports"
+    defined = re.findall(r"^(?:def|class) (\w+)", code, re.MULTILINE)
+    if defined:
+        return (
+            f"Code: {', '.join(defined[:3])}{' and more' if len(defined) > 3 else ''}"
+        )
+    if re.search(r"\bplots?\.", code):
+        return "Code of the figure"
+    return "Code"
+
+
+class CellPrompts(SphinxPostTransform):
+    """Names what a closed cell holds; runs before myst-nb closes it."""
+
+    default_priority = 190
+    formats = ("html",)
+
+    def run(self, **kwargs) -> None:
+        """Changes the prompts that the notebooks leave as they are."""
+        for cell in self.document.findall(nodes.container):
+            if not cell.get("hide_mode") or not cell.get("prompt_show", "").startswith(
+                PROMPT
+            ):
+                continue
+            source = next(iter(cell.findall(nodes.literal_block)), None)
+            words = (
+                "Output"
+                if cell["hide_mode"] == "output"
+                else what_is_in(source.astext() if source else "")
+            )
+            cell["prompt_show"] = cell["prompt_hide"] = words
+
+
+# --- the bibliography ----------------------------------------------------------------
+
+
+class AuthorYear(BaseLabelStyle):
+    """Labels as the text cites: "Vaswani et al. (2017)", and a, b of two alike."""
+
+    def format_labels(self, sorted_entries):
+        """The labels, in order."""
+        labels = [self.label(entry) for entry in sorted_entries]
+        for place, label in enumerate(labels):
+            if labels.count(label) == 1:
+                yield label
+            else:
+                yield f"{label[:-1]}{'abcdefgh'[labels[:place].count(label)]})"
+
+    @staticmethod
+    def label(entry) -> str:
+        """The label of one entry, were it alone."""
+        people = entry.persons.get("author") or entry.persons.get("editor") or []
+        names = [
+            " ".join(map(str, [*p.rich_prelast_names, *p.rich_last_names]))
+            for p in people
+        ]
+        if len(names) > 2:
+            names = [f"{names[0]} et al."]
+        who = " and ".join(names) or entry.fields.get("title", entry.key)
+        return f"{who} ({entry.fields.get('year', 'n.d.')})"
+
+
+class AuthorYearList(Style):
+    """Pybtex's plain style under these labels, in their order."""
+
+    default_sorting_style = "author_year_title"
+    default_label_style = STYLE
+
+
+class CitedIn(SphinxPostTransform):
+    """Adds to each work of the bibliography the sections that cite it, as links."""
+
+    default_priority = 900
+    formats = ("html",)
+
+    def run(self, **kwargs) -> None:
+        """Changes the document."""
+        citations = list(self.document.findall(nodes.citation))
+        if not citations:
+            return
+        by_id = {citation["ids"][0]: citation for citation in citations}
+        domain, docname = self.env.get_domain("cite"), self.env.docname
+        ids = {item.key: item.citation_id for item in domain.citations}
+        seen: set[tuple[str, str]] = set()
+        for ref in sorted(
+            domain.citation_refs, key=lambda r: PurePosixPath(r.docname).name
+        ):
+            place = self.place(ref.docname, ref.citation_ref_id)
+            for target in ref.targets:
+                if (citation := by_id.get(ids.get(target.key, ""))) is None or (
+                    target.key,
+                    place,
+                ) in seen:
+                    continue
+                seen.add((target.key, place))
+                last = citation.children[-1]
+                if "cited-in" not in last.get("classes", ()):
+                    last = nodes.paragraph("", "Cited in ", classes=["cited-in"])
+                    citation += last
+                else:
+                    last += nodes.Text(", ")
+                uri = self.app.builder.get_relative_uri(docname, ref.docname)
+                last += nodes.reference(
+                    "", place, internal=True, refuri=f"{uri}#{ref.citation_ref_id}"
+                )
+
+    def place(self, docname: str, anchor: str) -> str:
+        """The number of the section that an anchor is in, or the page's title."""
+        numbers = self.env.toc_secnumbers.get(docname, {})
+        node = self.tree(docname).get(anchor)
+        while node is not None:
+            if isinstance(node, nodes.section) and node["ids"]:
+                number = numbers.get(f"#{node['ids'][0]}")
+                if number:
+                    return ".".join(map(str, number))
+            node = node.parent
+        number = numbers.get("")
+        return f"chapter {number[0]}" if number else self.env.titles[docname].astext()
+
+    def tree(self, docname: str) -> dict[str, nodes.Element]:
+        """The nodes of a page by their ids, read once."""
+        trees = self.env.temp_data.setdefault("tformer_citing", {})
+        if docname not in trees:
+            found = self.env.get_doctree(docname).findall(nodes.Element)
+            trees[docname] = {
+                name: node for node in found for name in node.get("ids", ())
+            }
+        return trees[docname]
+
+
+# --- the sidebar ---------------------------------------------------------------------
+
+
+def sections_in_sidebar(
+    app: Sphinx, docname: str, template: str, context: dict, doctree
+) -> None:
+    """Puts the sections of the open page below its title in the sidebar."""
+    contents = context.get("generate_toctree_html")
+    if (
+        doctree is None
+        or contents is None
+        or not (top := doctree.next_node(nodes.section))
+    ):
+        return
+    numbers = app.env.toc_secnumbers.get(docname, {})
+    items = []
+    for section in top.children:
+        if not isinstance(section, nodes.section) or not isinstance(
+            section.next_node(), nodes.title
+        ):
+            continue
+        anchor = section["ids"][0]
+        number = ".".join(map(str, numbers.get(f"#{anchor}") or ()))
+        title = nodes.inline("", "", *without_links(section.next_node()))
+        words = app.builder.render_partial(title)["fragment"].strip()
+        label = f"{number}. {words}" if number else words
+        items.append(
+            '<li class="toctree-l2">'
+            f'<a class="reference internal" href="#{anchor}">{label}</a></li>'
+        )
+
+    def with_sections(kind: str, *args, **kwargs):
+        html = str(contents(kind, *args, **kwargs))
+        if kind != "sidebar" or not items:
+            return html
+        current = re.compile(
+            r'(<li class="toctree-l1 current active[^>]*>\s*<a[^>]*>.*?</a>)', re.DOTALL
+        )
+        return current.sub(
+            lambda m: f'{m[1]}<ul class="tformer-sections">{"".join(items)}</ul>',
+            html,
+            count=1,
+        )
+
+    context["generate_toctree_html"] = with_sections
+
+
+# --- previews ------------------------------------------------------------------------
+
+
+def previews(app: Sphinx, docname: str, template: str, context: dict, doctree) -> None:
+    """Writes the page's terms, equations, figures and works, for links to them."""
+    if doctree is None or app.builder.name != "html":
+        return
+    shown: dict[str, nodes.Element] = {}
+    for item in doctree.findall(nodes.definition_list_item):
+        for term in item.findall(nodes.term):
+            if term["ids"] and term["ids"][0].startswith("term-"):
+                shown[term["ids"][0]] = nodes.container(
+                    "", *[c.deepcopy() for c in item.children[-1].children]
+                )
+    for node in doctree.findall(nodes.Element):
+        if isinstance(node, nodes.math_block | nodes.figure | nodes.citation):
+            for name in node.get("ids", ())[:1]:
+                shown[name] = node
+    found = {
+        name: app.builder.render_partial(without_backlinks(node))["fragment"]
+        for name, node in shown.items()
+    }
+    if not found:
+        return
+    path = Path(app.outdir, PREVIEWS, f"{docname.replace('/', '-')}.js")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    url = json.dumps(app.builder.get_target_uri(docname))
+    path.write_text(
+        f"tformerPreviews({url}, {json.dumps(found, ensure_ascii=False)});\n", "utf8"
+    )
+
+
+def without_backlinks(node: nodes.Element) -> nodes.Element:
+    """A copy without the links back that a bibliography has."""
+    copy = node.deepcopy()
+    for part in list(copy.findall(nodes.paragraph)):
+        if "cited-in" in part.get("classes", ()):
+            part.parent.remove(part)
+    return copy
+
+
+def without_toggles(
+    app: Sphinx, docname: str, template: str, context: dict, doctree
+) -> None:
+    """Leaves out the script that would make buttons for folds: they need none."""
+    context["script_files"] = [
+        script
+        for script in context["script_files"]
+        if "toggle"
+        not in f"{script.filename or ''} {script.attributes.get('body') or ''}".lower()
+    ]
+    context["css_files"] = [
+        s for s in context["css_files"] if "togglebutton" not in str(s.filename)
+    ]
+
+
+def settings(app: Sphinx, config) -> None:
+    """What the bibliography's extension needs to know."""
+    config.bibtex_default_style = STYLE
+    config.bibtex_cite_id = "cite-{key}"
+
+
+def setup(app: Sphinx) -> dict:
+    """Registers all of it."""
+    register_plugin("pybtex.style.labels", STYLE, AuthorYear)
+    register_plugin("pybtex.style.formatting", STYLE, AuthorYearList)
+    app.add_node(fold, html=(visit_fold, depart_fold))
+    app.add_node(fold_title, html=(visit_title, depart_title))
+    app.add_node(HideCodeCellNode, override=True, html=(visit_cell, depart_fold))
+    app.add_transform(WordAnchors)
+    for transform in (Folds, CellPrompts, CitedIn):
+        app.add_post_transform(transform)
+    app.add_css_file("reading.css")
+    app.add_js_file("reading.js", loading_method="defer")
+    app.connect("config-inited", settings)
+    app.connect("html-page-context", sections_in_sidebar, priority=900)
+    app.connect("html-page-context", previews)
+    app.connect("html-page-context", without_toggles, priority=900)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

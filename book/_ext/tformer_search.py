@@ -1,0 +1,356 @@
+"""Collects what the search finds: sections, terms, cited works and public names.
+
+`tools/search_index.py` makes pagefind's index of the records when Sphinx is done. A
+record holds plain words: no code, and of a formula what can be said in a line. The
+glossary says by its "See" in which section a term is explained, or else the sections
+that link to the term do. That section is found by the term's name and by its other
+names, also where its title is another.
+"""
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterator
+from pathlib import Path
+from posixpath import dirname, join, normpath
+
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
+from sphinx.util import logging
+
+RECORDS = "search-records.json"  # beside the doctrees: no part of the site
+SCRIPT = "search.js"
+GLOSSARY = "book/glossary"
+
+# Other names under which readers look for a term of the glossary.
+OTHER_NAMES = {
+    "additive attention": ["Bahdanau attention"],
+    "attention": ["scaled dot-product attention", "dot-product attention"],
+    "batch normalisation": ["BatchNorm", "batch norm"],
+    "byte-pair encoding": ["BPE", "byte pair encoding", "tokeniser"],
+    "causal mask": ["look-ahead mask", "autoregressive mask"],
+    "class token": ["CLS token", "[CLS]"],
+    "cross-attention": ["encoder-decoder attention"],
+    "cross-entropy": ["negative log-likelihood"],
+    "FLOPs": ["compute"],
+    "FlashAttention": ["flash attention"],
+    "GELU": ["Gaussian error linear unit"],
+    "GRU": ["gated recurrent unit"],
+    "grouped-query attention": ["GQA", "grouped query attention"],
+    "in-context learning": ["ICL", "induction", "induction head"],
+    "key-value cache": ["KV cache", "KV caching", "key/value cache"],
+    "layer normalisation": ["LayerNorm", "layer norm"],
+    "mask token": ["[MASK]"],
+    "masked language model": ["MLM", "masked language modelling"],
+    "MLP": ["feed-forward network", "FFN", "multilayer perceptron"],
+    "multi-head attention": ["MHA", "multi-head self-attention"],
+    "multi-query attention": ["MQA"],
+    "next-sentence prediction": ["NSP"],
+    "nucleus": ["nucleus sampling", "top-p", "top-p sampling"],
+    "perplexity": ["PPL"],
+    "positional embedding": ["positional encoding", "position embedding"],
+    "recurrent network": ["RNN", "recurrent neural network"],
+    "RMSNorm": ["root mean square normalisation"],
+    "rotary positions": ["RoPE", "rotary embedding", "rotary position embedding"],
+    "sinusoidal positions": ["sinusoidal embedding", "sinusoidal encoding"],
+    "skip connection": ["residual connection", "shortcut"],
+    "sliding window": ["local attention"],
+    "token": ["tokenisation", "tokeniser"],
+    "warm-up": ["warmup", "learning-rate schedule"],
+    "Xavier initialisation": ["Glorot initialisation"],
+}
+
+# Sections that name many things and explain none.
+ASIDE = ("What you learned", "Exercises", "Further reading")
+
+# One word, two spellings: British prose and the names of code that the world shares.
+SPELLING = re.compile(
+    r"\b([a-z]{3,}?)(is|iz)(e[drs]?|ers?|ing|ations?)\b", re.IGNORECASE
+)
+NOT_WORDS = (
+    addnodes.desc,  # a public name has a record of its own, and so has a term
+    addnodes.glossary,
+    addnodes.index,
+    addnodes.toctree,
+    nodes.comment,
+    nodes.image,
+    nodes.literal_block,
+    nodes.math_block,
+    nodes.raw,
+    nodes.substitution_definition,
+    nodes.system_message,
+    nodes.target,
+)
+STYLES = (
+    r"\\(?:math\w+|text\w*|operatorname\*?|boldsymbol|bm|big\w*|hat|bar|tilde|widehat)"
+)
+SYMBOLS = {
+    **{"approx": "≈", "cdot": "·", "cdots": "…", "circ": "∘", "dots": "…", "ge": "≥"},
+    **{"geq": "≥", "gg": "≫", "in": "∈", "infty": "∞", "ldots": "…", "le": "≤"},
+    **{
+        "leq": "≤",
+        "ll": "≪",
+        "mid": "|",
+        "ne": "≠",
+        "neq": "≠",
+        "odot": "⊙",
+        "pm": "±",
+    },
+    **{"prod": "∏", "propto": "∝", "sim": "~", "sqrt": "√", "sum": "Σ", "times": "×"},
+    **{"to": "→", "top": "T"},
+    **{name: name for name in ("exp", "ln", "log", "max", "min", "tanh")},
+}
+logger = logging.getLogger(__name__)
+
+
+def spoken(tex: str) -> str:
+    """A formula in plain characters: `\\mathbf{W}_q \\in \\mathbb{R}` is "W_q ∈ R"."""
+    for _ in range(3):
+        tex = re.sub(STYLES + r"\s*\{([^{}]*)\}", r"\1", tex)
+        tex = re.sub(r"\\[dt]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}", r"\1/\2", tex)
+
+    def symbol(match: re.Match) -> str:
+        name = match[1]
+        greek = (
+            f"GREEK {'CAPITAL' if name[0].isupper() else 'SMALL'} LETTER {name.upper()}"
+        )
+        try:
+            return unicodedata.lookup(greek)
+        except KeyError:
+            return SYMBOLS.get(name, " ")
+
+    tex = re.sub(r"\\(?:var)?([A-Za-z]+)", symbol, tex)
+    tex = tex.replace("\\%", "%")
+    tex = re.sub(r"([_^])\{\s*([^{}]*?)\s*\}", r"\1\2", tex)
+    return " ".join(re.sub(r"\\.|[{}$&]|[_^](?=\s|$)", " ", tex).split())
+
+
+def words(node: nodes.Node) -> str:
+    """The words of a node, without code, without displayed formulas, on one line."""
+    if isinstance(node, nodes.math):
+        return spoken(node.astext())
+    if isinstance(node, nodes.Text):
+        return node.astext()
+    if isinstance(node, NOT_WORDS):
+        return ""
+    if isinstance(node, nodes.container) and "book-results" in node["classes"]:
+        return ""  # the table of all claims
+    if isinstance(node, nodes.container) and "cell_output" in node["classes"]:
+        return " ".join(words(caption) for caption in node.findall(nodes.caption))
+    if "cell_input" in node.get("classes", ()):
+        return ""
+    between = "" if isinstance(node, nodes.TextElement) else " "
+    return between.join(words(child) for child in node.children)
+
+
+def line(text: str) -> str:
+    """On one line, with single spaces."""
+    return " ".join(text.split())
+
+
+def spellings(text: str) -> list[str]:
+    """The same words with s for z and z for s, as in normalise."""
+    found = {match[0].lower(): match for match in SPELLING.finditer(text)}
+    swapped = {"is": "iz", "iz": "is"}
+    return sorted(
+        f"{m[1]}{swapped[m[2].lower()]}{m[3]}".lower() for m in found.values()
+    )
+
+
+def own_parts(section: nodes.section) -> list[nodes.Node]:
+    """What a section holds itself: no subsection, no title, no solution."""
+    return [
+        child
+        for child in section.children
+        if not isinstance(child, nodes.section | nodes.title)
+        and "solution" not in child.get("classes", ())
+    ]
+
+
+def sections(document: nodes.document) -> Iterator[nodes.section]:
+    """The sections that have a title; exercises hold some that have none."""
+    return (
+        s
+        for s in document.findall(nodes.section)
+        if isinstance(s.next_node(), nodes.title)
+    )
+
+
+def target(url: str, link: nodes.reference) -> str:
+    """The address that a link on the page `url` leads to, from the site's root."""
+    path = link.get("refuri") or f"#{link.get('refid', '')}"
+    page, _, anchor = path.partition("#")
+    page = normpath(join(dirname(url), page)) if page else url
+    return f"{page}#{anchor}"
+
+
+def see(definition: nodes.definition) -> nodes.reference | None:
+    """The link after the word "See" in the glossary."""
+    before = ""
+    for node in definition.findall():
+        if isinstance(node, nodes.reference) and before.rstrip().endswith("See"):
+            return node
+        if isinstance(node, nodes.Text):
+            before = node.astext()
+    return None
+
+
+class Collector:
+    """The records of all pages, as they are written."""
+
+    def __init__(self) -> None:
+        self.records: list[dict] = []
+        self.sees: dict[str, str] = {}  # of a term, what its "See" leads to
+        self.home: dict[str, dict] = {}  # of an address, the section that it is in
+        self.links: dict[str, list[dict]] = {}  # of an address, who links to it
+
+    def add(
+        self, kind: str, url: str, title: str, text: str, page: str, number: str = ""
+    ) -> dict:
+        """Keeps a record, which it returns."""
+        record = {
+            "kind": kind,
+            "url": url,
+            "title": title,
+            "number": number,
+            "page": page,
+            "text": text,
+        }
+        self.records.append(record | {"names": []})
+        return self.records[-1]
+
+    def page(
+        self, app: Sphinx, docname: str, template: str, context: dict, doctree
+    ) -> None:
+        """Collects from a page that has been read from a file."""
+        if doctree is None:
+            return
+        url, numbers = (
+            app.builder.get_target_uri(docname),
+            app.env.toc_secnumbers.get(docname, {}),
+        )
+        chapter = ".".join(map(str, numbers.get("") or ()))
+        title = line(f"{chapter}{'.' * bool(chapter)} {words(app.env.titles[docname])}")
+        first = True
+        for section in sections(doctree):
+            anchor = section["ids"][0]
+            found = numbers.get("" if first else f"#{anchor}") or ()
+            heading, parts = line(words(section.next_node())), own_parts(section)
+            kind = "aside" if heading in ASIDE else "section"
+            record = self.add(
+                "reference" if docname.startswith("book/api") else kind,
+                url if first else f"{url}#{anchor}",
+                heading,
+                line(" ".join(words(part) for part in parts)),
+                title,
+                ".".join(map(str, found)),
+            )
+            for inner in section.findall(nodes.Element):
+                for name in inner.get("ids", ()):  # the innermost comes last, and stays
+                    self.home[f"{url}#{name}"] = record
+            for link in (a for p in parts for a in p.findall(nodes.reference)):
+                self.links.setdefault(target(url, link), []).append(record)
+            first = False
+        for item in doctree.findall(nodes.definition_list_item):
+            self.term(item, url, title)
+        for citation in doctree.findall(nodes.citation):
+            label, *rest = citation.children
+            text = line(" ".join(words(child) for child in rest))
+            self.add("work", f"{url}#{citation['ids'][0]}", label.astext(), text, title)
+        for description in doctree.findall(addnodes.desc):
+            self.name(description, url)
+
+    def term(self, item: nodes.definition_list_item, url: str, page: str) -> None:
+        """A term of the glossary, with its other names."""
+        definition = item.children[-1]
+        for term in item.findall(nodes.term):
+            if not (term["ids"] and term["ids"][0].startswith("term-")):
+                continue
+            record = self.add(
+                "term",
+                f"{url}#{term['ids'][0]}",
+                term.astext(),
+                line(words(definition)),
+                page,
+            )
+            record["names"] = OTHER_NAMES.get(record["title"], [])
+            if link := see(definition):
+                self.sees[record["url"]] = target(url, link)
+
+    def name(self, description: addnodes.desc, url: str) -> None:
+        """A public name of the package and what its docstring says."""
+        signature = next(iter(description.findall(addnodes.desc_signature)))
+        if not signature["ids"]:
+            return
+        content = next(
+            c for c in description.children if isinstance(c, addnodes.desc_content)
+        )
+        text = line(
+            " ".join(
+                words(c) for c in content.children if not isinstance(c, addnodes.desc)
+            )
+        )
+        module, full = signature.get("module") or "", signature["ids"][0]
+        self.add(
+            "reference", f"{url}#{full}", full.removeprefix(f"{module}."), text, module
+        )
+
+    def name_sections(self) -> None:
+        """Gives a section the names of the terms that it explains.
+
+        That is where the glossary's "See" leads; or else, of the sections that link to
+        the term, the one that says it most often, and the first of several.
+        """
+        for term in [r for r in self.records if r["kind"] == "term"]:
+            names = [term["title"], *term["names"]]
+            home = self.home.get(self.sees.get(term["url"], ""))
+            if home is None or home["kind"] != "section":
+                said = re.compile("|".join(map(re.escape, names)), re.IGNORECASE)
+                linking = [
+                    record
+                    for record in self.links.get(term["url"], ())
+                    if record["kind"] == "section" and record["number"]
+                ]
+                linking.sort(key=lambda r: len(said.findall(r["text"])), reverse=True)
+                home = next(iter(linking), None)
+            if home is not None:
+                home["names"] = [*home["names"], *names]
+
+    def write(self, app: Sphinx, exception: Exception | None) -> None:
+        """Writes the records when all pages are written."""
+        if exception is not None or app.builder.format != "html":
+            return
+        known = {record["title"] for record in self.records if record["kind"] == "term"}
+        has_glossary = GLOSSARY in app.env.found_docs
+        if has_glossary and (unknown := OTHER_NAMES.keys() - known):
+            raise ExtensionError(
+                f"{Path(__file__).name} names what is not in the glossary: {unknown}"
+            )
+        self.name_sections()
+        for record in self.records:
+            said = " ".join([record["title"], *record["names"], record["text"]])
+            record["spellings"] = spellings(said)
+        Path(app.doctreedir, RECORDS).write_text(
+            json.dumps(self.records, indent=1), "utf8"
+        )
+
+
+def without_search_data(
+    app: Sphinx, docname: str, template: str, context: dict, doctree
+) -> None:
+    """Lets templates leave out Sphinx's search, which search.js loads where it must."""
+    script = r"<script[^>]*(?:searchtools|language_data|searchindex)\.js[^>]*></script>"
+    context["without_search_data"] = lambda html: re.sub(script, "", html)
+
+
+def setup(app: Sphinx) -> dict:
+    """Collects as pages are written; adds the search's script and style."""
+    collector = Collector()
+    app.add_css_file("search.css")
+    app.add_js_file(SCRIPT, loading_method="defer")
+    app.connect("html-page-context", collector.page)
+    app.connect("html-page-context", without_search_data)
+    app.connect("build-finished", collector.write)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": False}

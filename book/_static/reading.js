@@ -1,0 +1,170 @@
+// What makes a page easy to read: contents that say where one is, folds that open at a link, previews.
+
+// --- Where one is: the entry of the section in view is marked, in the contents and in the sidebar. ---
+(() => {
+  // The theme marks by what comes into view, and sticks after a long jump: without this id it leaves it to us.
+  const toc = document.getElementById("pst-page-toc-nav");
+  if (toc) toc.id = "tformer-page-toc";
+  const links = [...document.querySelectorAll("#tformer-page-toc a[href^='#'], .tformer-sections a[href^='#']")];
+  const sections = [...document.querySelectorAll(".bd-article section[id]")].filter((section) =>
+    links.some((link) => link.hash === `#${section.id}`),
+  );
+  if (!sections.length) return;
+
+  let pinned = null; // the section that one has just jumped to, until one scrolls
+  const mark = () => {
+    const top = (section) => section.getBoundingClientRect().top;
+    const begun = sections.filter((section) => top(section) < Math.max(120, innerHeight * 0.2));
+    const section = pinned && top(pinned) > -5 && top(pinned) < innerHeight ? pinned : begun.at(-1);
+    for (const link of links) {
+      const target = section && document.getElementById(decodeURIComponent(link.hash.slice(1)));
+      const here = target === section || (link.closest(".tformer-sections") && target?.contains(section));
+      const open = Boolean(here && section);
+      link.classList.toggle("active", open);
+      if (open) link.setAttribute("aria-current", "true");
+      else link.removeAttribute("aria-current");
+    }
+    for (const entry of document.querySelectorAll("#tformer-page-toc .toc-entry"))
+      entry.classList.toggle("active", Boolean(entry.querySelector("a.active")));
+    const active = document.querySelector(".tformer-sections a.active");
+    const bar = active?.closest(".bd-sidebar-primary");
+    if (bar && bar.scrollHeight > bar.clientHeight) {
+      const [a, b] = [active.getBoundingClientRect(), bar.getBoundingClientRect()];
+      if (a.top < b.top || a.bottom > b.bottom) bar.scrollTop += a.top - b.top - bar.clientHeight / 3;
+    }
+  };
+  let waiting = false;
+  const soon = () => {
+    if (waiting) return;
+    waiting = true;
+    requestAnimationFrame(() => {
+      waiting = false;
+      mark();
+    });
+  };
+  const pin = () => {
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    pinned = sections.find((section) => section === target) || null;
+    soon();
+  };
+  addEventListener("hashchange", pin);
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("a[href^='#']");
+    if (!link) return;
+    link.closest("dialog")?.close(); // the sidebar of a phone
+    setTimeout(pin);
+  });
+  for (const moved of ["wheel", "touchmove", "keydown"]) addEventListener(moved, (event) => {
+    if (moved !== "keydown" || /^(Arrow|Page|Home|End| )/.test(event.key)) pinned = null;
+  }, { passive: true });
+  addEventListener("scroll", soon, { passive: true });
+  addEventListener("resize", soon);
+  new ResizeObserver(soon).observe(document.querySelector(".bd-article")); // formulas and folds move what follows
+  pin();
+})();
+
+// --- A fold that a link leads to, or into, opens. ---
+(() => {
+  const open = () => {
+    const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    for (let fold = target; fold; fold = fold.parentElement?.closest("details")) if (fold.tagName === "DETAILS") fold.open = true;
+  };
+  addEventListener("hashchange", open);
+  open();
+})();
+
+// --- Previews: what a link to a term, an equation, a figure or a work leads to, shown beside the link. ---
+(() => {
+  const KINDS = /^#(term-|equation-|cite-)|^#[\w-]*fig/;
+  const root = new URL(document.documentElement.dataset.content_root || "./", location.href);
+  const pages = new Map(); // of each page: a promise of its previews
+  const arrived = new Map();
+  window.tformerPreviews = (url, found) => arrived.set(new URL(url, root).pathname, found);
+
+  const load = (path) => {
+    if (!pages.has(path)) {
+      const name = path.slice(root.pathname.length).replace(/\.html$/, "").replaceAll("/", "-");
+      pages.set(path, new Promise((resolve) => {
+        const script = document.createElement("script"); // not fetch, which file:// forbids
+        script.src = new URL(`_static/previews/${name}.js`, root).href;
+        script.onload = () => resolve(arrived.get(path) || {});
+        script.onerror = () => resolve({});
+        document.head.append(script);
+      }));
+    }
+    return pages.get(path);
+  };
+
+  const box = document.createElement("div");
+  box.className = "tformer-preview";
+  box.id = "tformer-preview";
+  box.setAttribute("role", "tooltip");
+  box.hidden = true;
+  document.body.append(box);
+  let shown = null, timer, touched = false;
+
+  const hide = () => {
+    clearTimeout(timer);
+    shown?.removeAttribute("aria-describedby");
+    shown = null;
+    box.hidden = true;
+  };
+  const place = (link) => {
+    const [first] = link.getClientRects();
+    const width = box.offsetWidth, height = box.offsetHeight;
+    const left = Math.max(8, Math.min(first.left, document.documentElement.clientWidth - width - 8));
+    const below = first.bottom + 6, above = first.top - height - 6;
+    box.style.left = `${left + scrollX}px`;
+    box.style.top = `${(below + height < innerHeight || above < 0 ? below : above) + scrollY}px`;
+  };
+  const show = async (link) => {
+    const url = new URL(link.href);
+    const here = url.pathname === location.pathname && document.getElementById(decodeURIComponent(url.hash.slice(1)));
+    if (here) { // what stands in view needs no second showing
+      const seen = here.getBoundingClientRect();
+      if (seen.top >= 0 && seen.bottom <= innerHeight) return;
+    }
+    const found = await load(url.pathname);
+    const html = found[decodeURIComponent(url.hash.slice(1))];
+    if (!html || shown !== link) return;
+    box.innerHTML = html;
+    for (const part of box.querySelectorAll("[id]")) part.removeAttribute("id");
+    for (const part of box.querySelectorAll(".headerlink")) part.remove();
+    for (const image of box.querySelectorAll("img[src]")) image.src = new URL(image.getAttribute("src"), url).href;
+    for (const inner of box.querySelectorAll("a[href]")) inner.href = new URL(inner.getAttribute("href"), url).href;
+    for (const inner of box.querySelectorAll("a")) inner.tabIndex = -1;
+    box.hidden = false;
+    place(link);
+    link.setAttribute("aria-describedby", box.id);
+    await window.MathJax?.typesetPromise?.([box]);
+    if (shown === link) place(link);
+  };
+  const want = (link, delay) => {
+    if (link === shown && !box.hidden) return clearTimeout(timer);
+    hide();
+    shown = link;
+    timer = setTimeout(show, delay, link);
+  };
+  const leave = () => {
+    clearTimeout(timer);
+    timer = setTimeout(hide, 250); // time to move into the box
+  };
+
+  const article = document.querySelector(".bd-article");
+  for (const link of article?.querySelectorAll("a.internal[href*='#']:not(.headerlink)") || []) {
+    if (!KINDS.test(link.hash)) continue;
+    link.removeAttribute("title"); // the browser's own box would cover ours
+    link.addEventListener("pointerenter", (event) => event.pointerType === "mouse" && want(link, 200));
+    link.addEventListener("pointerleave", leave);
+    link.addEventListener("focus", () => link.matches(":focus-visible") && !touched && want(link, 100));
+    link.addEventListener("blur", leave);
+    link.addEventListener("click", hide);
+  }
+  addEventListener("pointerdown", (event) => {
+    touched = event.pointerType === "touch"; // a tap follows the link
+    if (touched && !box.contains(event.target)) hide();
+  });
+  box.addEventListener("pointerenter", () => clearTimeout(timer));
+  box.addEventListener("pointerleave", leave);
+  addEventListener("keydown", (event) => event.key === "Escape" && hide());
+})();

@@ -1,0 +1,326 @@
+"""Reading: anchors, folds, the bibliography, previews, what is marked, what is seen on focus."""
+
+import re
+from collections import Counter
+
+import lxml.html
+import pytest
+
+from tests.site.pages import chapter_pages, toc_pages
+
+CHAPTER = "book/02_attention.html"
+PREVIEW = ".tformer-preview:not([hidden])"
+
+
+def own_pages(site):
+    """Every page that Sphinx wrote, by its path in the site."""
+    for path in sorted(site.rglob("*.html")):
+        if "_static" not in path.relative_to(site).parts:
+            yield path.relative_to(site).as_posix(), lxml.html.parse(path)
+
+
+def test_an_id_stands_once_on_a_page(site):
+    repeated = {}
+    for name, page in own_pages(site):
+        more = [anchor for anchor, count in Counter(page.xpath("//@id")).items() if count > 1]
+        if more:
+            repeated[name] = more
+    assert repeated == {}
+
+
+def test_anchors_of_sections_are_words(site):
+    numbered = [
+        f"{name}#{anchor}"
+        for name, page in own_pages(site)
+        for anchor in page.xpath("//article//section/@id")
+        if re.search(r"(^|-)id\d+$", anchor) or anchor.startswith("-")
+    ]
+    assert numbered == []
+
+
+# --- folds ---
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("where", ["left", "middle", "right"])
+def test_a_solution_opens_wherever_its_title_is_clicked(visit, width, where):
+    page = visit(CHAPTER, width=width).page
+    fold = page.locator("details.solution").first
+    title = fold.locator("> summary")
+    box = title.bounding_box()
+    assert box["height"] >= 40
+    across = {"left": 6, "middle": box["width"] / 2, "right": box["width"] - 6}[where]
+    before = page.url
+    title.click(position={"x": across, "y": box["height"] / 2})
+    assert fold.evaluate("fold => fold.open")
+    assert page.url == before
+    link = fold.locator(".fold-back a")
+    assert link.get_attribute("href").startswith("#ex-")
+    link.click()
+    assert page.evaluate("location.hash").startswith("#ex-")
+
+
+def test_a_solution_opens_by_keyboard_and_by_a_link_to_it(visit):
+    page = visit(CHAPTER).page
+    fold = page.locator("details.solution").first
+    fold.locator("> summary").focus()
+    page.keyboard.press("Enter")
+    assert fold.evaluate("fold => fold.open")
+    second = page.locator("details.solution").nth(1)
+    page.evaluate("anchor => { location.hash = anchor }", second.get_attribute("id"))
+    page.wait_for_function("document.querySelectorAll('details.solution')[1].open")
+
+
+@pytest.mark.parametrize("path", chapter_pages())
+def test_what_is_closed_says_what_is_in_it(site, path):
+    page = lxml.html.parse(site / path)
+    titles = [title.text_content().split() for title in page.xpath("//article//summary")]
+    assert titles
+    assert not [" ".join(words) for words in titles if not words or words[:3] == ["Show", "code", "cell"]]
+    assert page.xpath("//summary[@aria-label='Toggle hidden content']") == []
+    if path != chapter_pages()[0]:
+        assert "Setup: imports" in page.xpath("string(//details[contains(@class, 'hide')][1]/summary)")
+
+
+# --- the bibliography ---
+
+
+def test_works_are_labelled_as_the_text_cites_them(site):
+    page = lxml.html.parse(site / "book/bibliography.html")
+    labels = page.xpath("//*[contains(@class, 'citation-list')]//*[@class='label']")
+    texts = ["".join(label.xpath("./text()")) for label in labels]
+    assert len(texts) > 50
+    assert len(set(texts)) == len(texts)
+    assert not [text for text in texts if not re.fullmatch(r".+ \(\d{4}[a-h]?\)", text)]
+    assert "Vaswani et al. (2017)" in texts
+    assert texts == sorted(texts, key=lambda text: texts.index(text))
+    ids = page.xpath("//*[contains(@class, 'citation-list')]/*/@id")
+    assert all(anchor.startswith("cite-") for anchor in ids)
+
+
+def test_works_lead_back_to_the_sections_that_cite_them(site):
+    page = lxml.html.parse(site / "book/bibliography.html")
+    works = page.xpath("//*[contains(@class, 'citation-list')]/*")
+    cited = [work for work in works if work.xpath(".//p[contains(@class, 'cited-in')]//a")]
+    assert len(cited) == len(works)
+    wrong = []
+    for link in page.xpath("//p[contains(@class, 'cited-in')]//a"):
+        file, anchor = link.get("href").split("#")
+        place = lxml.html.parse(site / "book" / file).xpath(f"//*[@id='{anchor}']")
+        key = link.xpath("string(ancestor::*[@role='listitem']/@id)")
+        if not place or not place[0].xpath(f".//a[contains(@href, '#{key}')]"):
+            wrong.append(link.get("href"))
+        heading = place[0].xpath("ancestor::section/*[self::h1 or self::h2 or self::h3]") if place else []
+        numbers = [re.sub(r"\.$", "", (h.text_content().split() or [""])[0]) for h in heading]
+        if link.text_content().removeprefix("chapter ") not in numbers and file[0].isdigit():
+            wrong.append(f"{link.get('href')} says {link.text_content()}, is in {numbers}")
+    assert wrong == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_where_one_arrives_is_lit(visit, scheme):
+    page = visit("book/bibliography.html#cite-vaswani2017attention", scheme=scheme).page
+    colour = "selector => getComputedStyle(document.querySelector(selector)).backgroundColor"
+    assert page.evaluate(colour, ".citation:target") != page.evaluate(colour, ".citation:not(:target)")
+
+
+# --- previews ---
+
+LINKS = {
+    "term": ("a[href*='glossary.html#term-']", r"\w{4}"),
+    "equation": ("a.internal[href*='#equation-']", r"\(\d+\w?\.\d+\)"),
+    "figure": ("a.internal[href*='#fig-']", r"Figure \d+"),
+    "work": ("a[href*='bibliography.html#cite-']", r"\(\d{4}[a-h]?\)"),
+}
+
+
+def link_to(page, kind):
+    """A link of a kind to what is not in view."""
+    links = page.locator(f"article {LINKS[kind][0]}")
+    links.first.scroll_into_view_if_needed()
+    return links.first
+
+
+@pytest.mark.parametrize("kind", LINKS)
+@pytest.mark.parametrize("how", ["pointer", "keyboard"])
+def test_a_link_shows_what_it_leads_to(visit, kind, how):
+    seen = visit("book/06_transformer.html", height=260)  # low: what it leads to is out of view
+    page = seen.page
+    link = link_to(page, kind)
+    if how == "pointer":
+        link.hover()
+    else:
+        link.focus()
+        page.keyboard.press("Shift+Tab")
+        page.keyboard.press("Tab")
+        assert link.evaluate("link => link === document.activeElement")
+    page.wait_for_selector(PREVIEW)
+    page.wait_for_timeout(300)
+    assert re.search(LINKS[kind][1], page.locator(PREVIEW).inner_text())
+    assert link.get_attribute("aria-describedby") == page.locator(PREVIEW).get_attribute("id")
+    assert link.get_attribute("title") is None
+    box = page.locator(PREVIEW).bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= 1280
+    if kind == "figure":
+        broken = "box => [...box.querySelectorAll('img')].filter(i => i.complete && !i.naturalWidth).length"
+        assert page.locator(PREVIEW).evaluate(broken) == 0
+    page.keyboard.press("Escape")
+    assert page.locator(PREVIEW).count() == 0
+    assert link.get_attribute("aria-describedby") is None
+    assert seen.problems == []
+    assert seen.outside == []
+
+
+def test_a_preview_stays_while_one_points_at_it(visit):
+    page = visit(CHAPTER).page
+    link_to(page, "term").hover()
+    page.wait_for_selector(PREVIEW)
+    page.locator(PREVIEW).hover()
+    page.wait_for_timeout(500)
+    assert page.locator(PREVIEW).count() == 1
+    page.mouse.move(2, 2)
+    page.wait_for_selector(PREVIEW, state="detached", timeout=3000) if page.locator(PREVIEW).count() else None
+    assert page.locator(PREVIEW).count() == 0
+
+
+def test_a_tap_follows_the_link_and_shows_no_preview(browser, address):
+    context = browser.new_context(viewport={"width": 360, "height": 640}, has_touch=True, is_mobile=True)
+    page = context.new_page()
+    page.goto(address + CHAPTER)
+    link_to(page, "term").tap()
+    page.wait_for_url("**/glossary.html#term-*")
+    assert page.locator(PREVIEW).count() == 0
+    context.close()
+
+
+def test_previews_need_no_server(browser, site):
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto((site / CHAPTER).as_uri())
+    link_to(page, "work").hover()
+    page.wait_for_selector(PREVIEW)
+    context.close()
+
+
+# --- where one is ---
+
+MARKED = "selector => [...document.querySelectorAll(selector)].map(link => link.hash.slice(1))"
+CONTENTS = "#tformer-page-toc a.active, #tformer-page-toc a[aria-current=true]"
+
+
+@pytest.mark.parametrize("path", [CHAPTER, "book/08_gpt.html"])
+def test_the_contents_mark_the_section_that_one_jumps_to(visit, path):
+    page = visit(path, width=1440).page
+    links = page.locator("#tformer-page-toc a.nav-link")
+    anchors = [link.get_attribute("href")[1:] for link in links.all()]
+    for place in (len(anchors) - 1, 0, len(anchors) // 2, len(anchors) - 2):
+        links.nth(place).evaluate("link => link.click()")
+        page.wait_for_timeout(1500)
+        assert page.evaluate(MARKED, CONTENTS) == [anchors[place]]
+
+
+def test_the_contents_mark_the_section_that_one_scrolls_to(visit):
+    page = visit(CHAPTER, width=1440).page
+    page.evaluate("location.hash = '#exercises'")
+    page.wait_for_timeout(300)
+    page.mouse.move(600, 500)
+    page.mouse.wheel(0, -1_000_000)
+    page.wait_for_timeout(800)
+    assert page.evaluate(MARKED, CONTENTS) in ([], ["a-dictionary-that-does-not-insist"])
+
+
+@pytest.mark.parametrize("path", chapter_pages())
+def test_the_sidebar_lists_the_sections_of_the_chapter(site, path):
+    page = lxml.html.parse(site / path)
+    listed = page.xpath("//*[contains(@class, 'bd-sidebar-primary')]//ul[@class='tformer-sections']//a")
+    headings = page.xpath("//article/section/section/h2")
+    assert len(listed) == len(headings) > 2
+    assert [link.get("href")[1:] for link in listed] == [h.getparent().get("id") for h in headings]
+    assert all(re.match(r"\d+\w?\.\d+\. \S", link.text_content()) for link in listed)
+
+
+def test_the_sidebar_marks_where_one_is_and_closes_on_a_phone(visit):
+    page = visit(CHAPTER, width=360, height=700).page
+    page.click(".primary-toggle")
+    page.wait_for_selector("dialog[open] .tformer-sections a")
+    page.locator("dialog[open] .tformer-sections a").nth(4).click()
+    page.wait_for_timeout(1000)
+    assert page.locator("dialog[open]").count() == 0
+    marked = page.evaluate(MARKED, ".tformer-sections a[aria-current=true]")
+    assert marked == [page.evaluate("location.hash.slice(1)")]
+
+
+# --- seen ---
+
+FOCUSED = """() => {
+  const e = document.activeElement, style = getComputedStyle(e);
+  return {
+    what: e.outerHTML.slice(0, 120),
+    body: e === document.body,
+    seen: parseFloat(style.outlineWidth) >= 2 && style.outlineStyle !== 'none'
+      || e.matches('.form-control') && getComputedStyle(e.closest('form')).boxShadow !== 'none',
+  };
+}"""
+
+
+@pytest.mark.parametrize(("path", "width"), [(CHAPTER, 1440), (CHAPTER, 360), ("book/index.html", 1280)])
+def test_focus_is_seen_wherever_the_tab_key_leads(visit, path, width):
+    page = visit(path, width=width).page
+    unseen, kinds = [], set()
+    for _ in range(70):
+        page.keyboard.press("Tab")
+        focused = page.evaluate(FOCUSED)
+        if focused["body"]:
+            break
+        kinds.add(focused["what"].split()[0].strip("<>"))
+        if not focused["seen"]:
+            unseen.append(focused["what"])
+    assert unseen == []
+    assert {"a", "button"} <= kinds
+
+
+CODE = """() => [...document.querySelectorAll('.cell_input div.highlight pre')].filter(
+  pre => pre.clientWidth
+).map(pre => ({
+  size: parseFloat(getComputedStyle(pre).fontSize),
+  columns: Math.max(...pre.textContent.split('\\n').map(line => line.length)),
+  scrolls: pre.scrollWidth > pre.clientWidth + 1,
+  code: pre.textContent.slice(0, 60),
+}))"""
+
+
+@pytest.mark.parametrize("path", chapter_pages()[1:])
+def test_code_is_readable_on_a_laptop(visit, path):
+    """At least 13 pixels, and what has up to 85 columns does not scroll."""
+    page = visit(path, width=1280).page
+    blocks = page.evaluate(CODE)
+    assert len(blocks) > 10
+    assert min(block["size"] for block in blocks) >= 13
+    assert [block["code"] for block in blocks if block["scrolls"] and block["columns"] <= 85] == []
+
+
+def test_a_heading_outweighs_those_below_it(visit):
+    page = visit(CHAPTER).page
+    weights = page.evaluate(
+        """() => ['h1', 'h2', 'h3'].map(name => {
+          const style = getComputedStyle(document.querySelector(`article ${name}`));
+          return [parseFloat(style.fontWeight), parseFloat(style.fontSize)];
+        })"""
+    )
+    (first, one), (second, two), (third, three) = weights
+    assert first >= second >= third
+    assert one > two > three
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_first_visit_has_the_reader_s_colours_and_no_complaint(visit, scheme):
+    seen = visit(CHAPTER, scheme=scheme, first=True)
+    assert seen.problems == []
+    assert seen.page.evaluate("document.documentElement.dataset.theme") == scheme
+
+
+@pytest.mark.parametrize("path", toc_pages())
+def test_no_script_makes_toggles(site, path):
+    page = lxml.html.parse(site / path)
+    assert page.xpath("//script[contains(@src, 'togglebutton')]") == []

@@ -1,0 +1,59 @@
+"""Makes the index that the site's search asks, with pagefind, of the records that the build left."""
+
+import html
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+FOLDER = "pagefind"  # in the site
+UNUSED = ("*-ui.css", "*-ui.js", "pagefind-highlight.js", "wasm.unknown.pagefind")  # pagefind's own looks
+
+
+class SearchIndexError(Exception):
+    """No index could be made; says why."""
+
+
+def page(record: dict) -> str:
+    """A record as the page that pagefind reads: what is meta is found, but not shown in an excerpt."""
+    metas = {
+        "url": record["url"],
+        "title": record["title"],
+        "number": record["number"],
+        "page": record["page"],
+        "names": "|".join(record["names"]),
+        "spellings": " ".join(record["spellings"]),
+    }
+    lines = [
+        f'<meta data-pagefind-meta="{name}[content]" content="{html.escape(value)}">'
+        for name, value in metas.items()
+        if value
+    ]
+    body = html.escape(record["text"] or record["title"])
+    return (
+        f'<html lang="en"><head>{"".join(lines)}</head>'
+        f'<body><p data-pagefind-filter="kind:{record["kind"]}">{body}</p></body></html>'
+    )
+
+
+def write_index(records: Path, site: Path) -> int:
+    """Writes the index of the records into the site; returns how many there are."""
+    if not records.is_file():
+        raise SearchIndexError(f"the build left no {records.name}: is tformer_search in _config.yml?")
+    found = json.loads(records.read_text("utf8"))
+    folder = site / FOLDER
+    shutil.rmtree(folder, ignore_errors=True)
+    with tempfile.TemporaryDirectory() as pages:
+        for number, record in enumerate(found):
+            Path(pages, f"{number:05}.html").write_text(page(record), "utf8")
+        command = [sys.executable, "-m", "pagefind", "--site", pages, "--output-path", str(folder), "--quiet"]
+        done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if done.returncode or not (folder / "pagefind.js").is_file():
+        said = (done.stderr or done.stdout).strip().splitlines() or ["it said nothing"]
+        raise SearchIndexError(f"pagefind made no index for the search: {said[-1]}")
+    for pattern in UNUSED:
+        for file in folder.glob(pattern):
+            file.unlink()
+    return len(found)
