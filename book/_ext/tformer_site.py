@@ -4,25 +4,14 @@ import codecs
 import contextlib
 import io
 import re
-import shutil
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
-import mathjax
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.environment.collectors.toctree import TocTreeCollector
 from sphinx.errors import ExtensionError
 
-# MathJax is copied to this folder in _static, which is not under html_static_path,
-# whose scripts go into every page.
-MATHJAX = "mathjax"
-MATHJAX_PARTS = (
-    "es5/tex-chtml.js",
-    "es5/output/chtml/fonts/woff-v2",
-    "es5/input/tex/extensions",
-    "LICENSE",
-)
 FOLD = "<details><summary>Solution</summary>"
 CHAPTER = re.compile(r"(\d\d)([a-z]?)_")
 
@@ -65,22 +54,6 @@ def set_addresses(app: Sphinx, config) -> None:
     site = f"https://{owner}.github.io/{name}/"
     config.html_baseurl = config.html_baseurl or site
     config.ogp_site_url = config.ogp_site_url or site
-
-
-def vendor_mathjax(app: Sphinx) -> None:
-    """Copies what pages load of MathJax from the installed package into the site."""
-    if app.builder.format != "html":
-        return
-    source = Path(mathjax.__file__).parent / "static" / "mathjax"
-    target = Path(app.outdir) / "_static" / MATHJAX
-    for part in MATHJAX_PARTS:
-        if not (source / part).exists():
-            raise ExtensionError(f"the installed MathJax package has no {part}")
-        (target / part).parent.mkdir(parents=True, exist_ok=True)
-        if (source / part).is_dir():
-            shutil.copytree(source / part, target / part, dirs_exist_ok=True)
-        else:
-            shutil.copyfile(source / part, target / part)
 
 
 def chapter_number(docname: str) -> str | None:
@@ -197,7 +170,6 @@ def setup(app: Sphinx) -> dict:
     free_codecs()
     load_opengraph(app)
     app.connect("config-inited", set_addresses, priority=200)
-    app.connect("builder-inited", vendor_mathjax)
     app.connect("doctree-read", unfold_solutions)
     app.connect("env-get-updated", number_chapters, priority=900)
     app.connect("autodoc-process-docstring", plain_bars)
