@@ -28,12 +28,13 @@ def only_claims(cell: Mapping[str, Any]) -> bool:
 
 def number_text(value: float, unit: str = "") -> str:
     """As in `tformer_lib.book.claims`: 148,176 or 0.3548 or 4.178 × 10⁻⁵, with the unit."""
-    if abs(value) < 1e15 and (value == round(value) or abs(value) >= 1000):
+    if abs(value) < 1e12 and (value == round(value) or abs(value) >= 1000):
         text = f"{value + 0.0:,.0f}"
     else:
         text, _, power = f"{value:.4g}".partition("e")
         if power:
-            text += " × 10" + str(int(power)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+            ten = "10" + str(int(power)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+            text = ten if text == "1" else f"{text} × {ten}"
     return f"{text}%" if unit == "%" else f"{text} {unit}".rstrip()
 
 

@@ -21,16 +21,17 @@ QUIET = "opacity: .8; white-space: nowrap"
 
 
 def power_written(number: str) -> str:
-    """Of a formatted number 4.2e-05 the text 4.2 × 10⁻⁵; any other as it is."""
+    """Of a formatted number 4.2e-05 the text 4.2 × 10⁻⁵, of 1e-05 the text 10⁻⁵; any other as it is."""
     digits, e, power = number.partition("e")
     if not (e and power.lstrip("+-").isdigit()):
         return number
-    return f"{digits} × 10{str(int(power)).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
+    ten = "10" + str(int(power)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return ten if digits == "1" else f"{digits} × {ten}"
 
 
 def number_text(value: float, unit: str = "") -> str:
     """The value as a reader writes it: 148,176 or 0.3548 or 4.178 × 10⁻⁵, with its unit."""
-    if abs(value) < 1e15 and (value == round(value) or abs(value) >= 1000):
+    if abs(value) < 1e12 and (value == round(value) or abs(value) >= 1000):
         text = f"{value + 0.0:,.0f}"  # + 0.0: of minus zero, zero
     else:
         text = power_written(f"{value:.4g}")
