@@ -8,6 +8,14 @@
   const SOURCES = { term: "Glossary", work: "Bibliography", reference: "Reference" };
   const british = (text) => text.toLowerCase().replace(/iz(?=e|i|a)/g, "is").replace(/[^\p{L}\p{N}[\]]+/gu, " ").trim();
 
+  // Words of a question that are not what it asks about; left out where with them nothing is found.
+  const FILLING = /\b(how|why|what|when|where|which|who|is|are|do|does|did|the|an?|of|in|on|to|for|and|work|works|we|i)\b/gi;
+  // Pagefind shortens a word that it does not know until it knows it: some word must really be there.
+  const holds = (query) => (data) => {
+    const text = `${data.meta.title} ${data.meta.names || ""} ${data.meta.spellings || ""} ${data.content}`.toLowerCase();
+    return query.toLowerCase().split(/[^\p{L}\p{N}]+/u).some((word) => word && text.includes(word.slice(0, 4)));
+  };
+
   let engine; // a promise of pagefind, or of null
   const load = () => {
     if (location.protocol === "file:") return Promise.resolve(null);
@@ -29,7 +37,8 @@
     await Promise.all(
       kinds.map(async (kind, i) => {
         const best = answers[i].results.slice(0, GROUPS[kind]);
-        found[kind] = (await Promise.all(best.map((result) => result.data()))).map((data) => ({ ...data, kind }));
+        const data = (await Promise.all(best.map((result) => result.data()))).filter(holds(query));
+        found[kind] = data.map((one) => ({ ...one, kind }));
       }),
     );
     const wanted = british(query);
@@ -37,8 +46,10 @@
       [term.meta.title, ...(term.meta.names || "").split("|")].some((name) => british(name) === wanted),
     );
     const others = found.term.filter((term) => !exact.includes(term));
-    const total = answers.reduce((sum, answer) => sum + answer.results.length, 0);
-    return { total, results: [...exact.slice(0, 1), ...found.section, ...exact.slice(1), ...others, ...found.aside, ...found.work, ...found.reference] };
+    const results = [...exact.slice(0, 1), ...found.section, ...exact.slice(1), ...others, ...found.aside, ...found.work, ...found.reference];
+    const total = results.length && answers.reduce((sum, answer) => sum + answer.results.length, 0);
+    const shorter = query.replace(FILLING, " ").trim();
+    return total || !shorter || shorter === query.trim() ? { total, results } : ask(pagefind, shorter);
   };
 
   // Sections of one page stand together, in the order of the best of each page.

@@ -34,6 +34,7 @@ FINDS = {
     "nucleus sampling": ("08_gpt", "8.6 "),
     "MLM": ("07_bert", "7.2 "),
     "MultiHeadAttention": ("api/core", "MultiHeadAttention"),
+    "how does the KV cache work": ("08_gpt", "8.7 "),
     "Vaswani": ("bibliography", "Vaswani et al. (2017)"),
 }
 # Code and works are below the chapters that use them, however well they match.
@@ -180,9 +181,7 @@ def test_sphinx_s_search_stands_in_without_pagefind(browser, site, address):
             f"document.querySelector('{DIALOG} [role=status]').textContent.includes('Enter')"
         )
         page.keyboard.press("Enter")
-        page.wait_for_selector("#search-results li a", timeout=20_000)
-        targets = page.locator("#search-results li a").evaluate_all("links => links.map(a => a.href)")
-        assert any("02_attention" in target for target in targets)
+        page.wait_for_selector("#search-results li a[href*='02_attention']", timeout=20_000)
         context.close()
 
 
