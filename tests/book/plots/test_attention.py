@@ -61,7 +61,7 @@ def test_accuracy_is_the_mean_over_runs_with_each_run_faint():
 
 
 def test_masks_and_alignments_show_queries_down():
-    causal = FIGURES["masks"].axes[1].images[0].get_array()
+    causal = FIGURES["masks"].axes[1].collections[0].get_array()
     assert torch.equal(torch.as_tensor(causal.astype(bool)), torch.ones(3, 3, dtype=torch.bool).tril())
     axis = FIGURES["alignment"].axes[0]
     assert [t.get_text() for t in axis.get_yticklabels()] == ["x", "y"]
