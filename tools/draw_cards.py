@@ -14,8 +14,8 @@ BOOK = Path(__file__).resolve().parents[1] / "book"
 
 
 def first_picture() -> Drawing:
-    """Chapter 2's lookup: the temperature at ten o'clock, from five that were taken at other hours."""
-    day, query, bandwidth = {6: 8, 9: 12, 12: 17, 15: 19, 18: 15}, 10, 1.5
+    """Chapter 2's lookup: the temperature at seven o'clock, from five that were taken at other hours."""
+    day, query, bandwidth = {6: 8, 9: 12, 12: 17, 15: 19, 18: 15}, 7, 1.5
     scores = [-((query - hour) ** 2) / (2 * bandwidth**2) for hour in day]
     weights = softmax(scores)
     answer = sum(weight * degrees for weight, degrees in zip(weights, day.values(), strict=True))
@@ -26,7 +26,7 @@ def first_picture() -> Drawing:
         weights,
         [f"{degrees}°" for degrees in day.values()],
         f"{answer:.1f}°",
-        title="Attention by hand: the temperature at ten o'clock",
+        title="Attention by hand: the temperature at seven o'clock",
     )
 
 

@@ -30,6 +30,12 @@ def png_outputs(outputs: Iterable[Mapping[str, Any]]) -> list[bytes]:
     return [base64.b64decode(text) for text in found if text]
 
 
+def without_svg(outputs: Iterable[Mapping[str, Any]]) -> int:
+    """How many of a cell's PNG pictures have no SVG beside them, for the site."""
+    data = (output.get("data", {}) for output in outputs)
+    return sum("image/png" in kinds and "image/svg+xml" not in kinds for kinds in data)
+
+
 def drawn_by(png: bytes) -> str:
     """The program that drew the picture, by its Software chunk; "" if it does not say."""
     return str(Image.open(io.BytesIO(png)).info.get("Software", ""))

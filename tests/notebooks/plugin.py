@@ -84,6 +84,8 @@ class BookCell(IPyNbCell):
         committed, fresh = figures.png_outputs(self.cell.outputs), figures.png_outputs(self.test_outputs)
         if len(committed) != len(fresh):
             return [f"Figures: the cell shows {len(fresh)}, {len(committed)} are committed."]
+        if bare := figures.without_svg(self.test_outputs):
+            return [f"Figures: {bare} without an SVG, which the site shows; is it made by new_figure?"]
         problems = []
         for i, (expected, actual) in enumerate(zip(committed, fresh, strict=True)):
             problem = figures.figure_problem(expected, actual, coarse=self.coarse)

@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterator
 from statistics import median
 
 from notebook_claims import FORM, TITLE, only_claims
+from notebook_figures import without_svg
 
-from tests.notebooks.outputs import CLAIM, COMPARED
+from tests.notebooks.outputs import CLAIM, COMPARED, SVG
 from tests.notebooks.page import Book, Page, describe, lines, mime_types, tags
 
 Rule = Callable[[Page, Book], Iterator[str]]
@@ -23,6 +24,7 @@ TAGS = {
 }
 METADATA = {"tags", "mystnb", "tformer", "jupyter", "cellView"}
 LIMIT = 1_500_000  # bytes
+SVG_LIMIT = 100_000  # bytes of one figure
 MEDIAN_LINES, MOST_LINES, SETUP_LINES = 8, 25, 12
 ALT_TEXT = 20  # characters: less does not say what a figure shows
 EMOJI = re.compile("[\U0001f000-\U0001faff\u2600-\u26ff\u2705\u274c\u2728\u2753-\u2757\u2b50\u2b55\ufe0f]")
@@ -71,7 +73,7 @@ def metadata(page: Page, book: Book) -> Iterator[str]:
 
 
 def figures(page: Page, book: Book) -> Iterator[str]:
-    """A figure has an alternative text, a caption and a name; one figure a cell."""
+    """A figure has an alternative text, a caption, a name and a small SVG; one figure a cell."""
     for cell in page.code:
         pictures = [o for o in cell.outputs if any(m.startswith("image/") for m in o.get("data", {}))]
         if not pictures:
@@ -86,6 +88,11 @@ def figures(page: Page, book: Book) -> Iterator[str]:
             yield f"{describe(cell)} has a figure without a caption"
         if not figure.get("name", "").startswith("fig-"):
             yield f"{describe(cell)} has a figure without a name that starts with fig-"
+        if without_svg(pictures):
+            yield f"{describe(cell)} has a figure without an SVG, which the site shows: run `make execute`"
+        for size in (len("".join(o.data.get(SVG, "")).encode()) for o in pictures):
+            if size > SVG_LIMIT:
+                yield f"{describe(cell)} has an SVG of {size:,} bytes: pass rasterized=True for what is many"
 
 
 def setup_cell(page: Page, book: Book) -> Iterator[str]:

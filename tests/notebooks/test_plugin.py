@@ -54,6 +54,8 @@ PROGRESS = "import sys; print('{}', file=sys.stderr); print(1)"
 
 PASS = {
     "unchanged figure": Cell("curve()", "curve()"),
+    "other digits in the SVG": Cell("curve()", "curve(a=1.0001)"),
+    "unchanged SVG": Cell("from IPython.display import SVG; SVG('<svg>1</svg>')"),
     "claim within its band": Cell(SHOW_CLAIM.format(0.5, "", "half"), SHOW_CLAIM.format(0.6, "", "half")),
     "other text under nbval-ignore-output": Cell("print(1)", "print(2)", ("nbval-ignore-output",)),
     "jitter of a trained curve": Cell("panels()", "panels(noise=0.08)", TRAINED),
@@ -80,12 +82,14 @@ FAIL = {
     ),
     "claim out of its band": Cell(SHOW_CLAIM.format(0.5, "", "half"), SHOW_CLAIM.format(1.5, "", "half")),
     "dropped claim": Cell(SHOW_CLAIM.format(0.5, "", "half"), "pass"),
+    "dropped SVG": Cell("curve()", "display({'image/png': curve()._repr_png_()}, raw=True)", TRAINED),
     "blank panel of a trained figure": Cell("curve()", "curve(empty=(1,))", TRAINED),
     "swapped panels of a trained figure": Cell("panels()", "panels(order=(1, 0))", TRAINED),
     "other times where they are not expected": Cell("times()", "times(2.0, 0.3)", TRAINED),
     "blank figure of times": Cell("times()", "times(shown=False)", TIMED),
     "dropped trained figure": Cell("panels()", "panels();", TRAINED),
     "changed html": Cell("HTML('<b>1</b>')", "HTML('<b>2</b>')"),
+    "changed SVG": Cell("SVG('<svg>1</svg>')", "SVG('<svg>2</svg>')"),
     "changed markdown": Cell(
         "from IPython.display import Markdown; Markdown('one')",
         "from IPython.display import Markdown; Markdown('two')",
@@ -130,7 +134,7 @@ def test_a_difference_leaves_pictures_and_prints_where(run):
     folder = run.folder / "_build/figure-diffs/cases" / f"cell-{list(CASES).index('changed curve')}-figure-0"
     for name in ("expected.png", "actual.png", "difference.png"):
         assert str(folder / name) in message(run, "changed curve")
-        assert Image.open(folder / name).size == (864, 512)
+        assert Image.open(folder / name).size == (864, 614)
     red = figures.pixels((folder / "difference.png").read_bytes())
     assert (red[..., 0] - red[..., 1] > 100).any()
 

@@ -75,7 +75,7 @@ def chapter() -> NotebookNode:
         v4.new_code_cell("assert_close(x, y)"),
         v4.new_code_cell(
             "plot()",
-            outputs=[show({"image/png": "aGFsbG8="})],
+            outputs=[show({"image/png": "aGFsbG8=", "image/svg+xml": "<svg/>"})],
             metadata={"mystnb": FIGURE, "tags": ["nbval-ignore-output", "trained-figure"]},
         ),
         v4.new_code_cell(
@@ -159,6 +159,7 @@ def add_output(text: str, output: NotebookNode):
     return lambda notebook: cell_with(notebook, text).outputs.append(output)
 
 
+LARGE = {"image/png": "aGFsbG8=", "image/svg+xml": "<svg>" + 100_000 * " " + "\n"}
 BROKEN = [
     ("ran_fresh", "execution counts", change("print(1", execution_count=None)),
     ("ran_fresh", "execution counts", change("print(1", execution_count=7)),
@@ -173,7 +174,7 @@ BROKEN = [
         add_output("y = x = 1", v4.new_output("error", ename="E", evalue="", traceback=[])),
     ),
     ("clean_outputs", "stderr", add_output("y = x = 1", v4.new_output("stream", name="stderr", text="w"))),
-    ("clean_outputs", "image/svg", add_output("y = x = 1", show({"image/svg+xml": "<svg/>"}))),
+    ("clean_outputs", "image/jpeg", add_output("y = x = 1", show({"image/jpeg": "aGFsbG8="}))),
     ("metadata", "not normalised", lambda n: n.metadata.update(widgets={})),
     ("metadata", "not normalised", lambda n: n.metadata.language_info.update(version="3.11.7")),
     ("metadata", "'execution'", lambda n: n.cells[1].metadata.update(execution={})),
@@ -183,6 +184,8 @@ BROKEN = [
     ("figures", "caption", figure_without("figure", "caption")),
     ("figures", "name", figure_without("figure", "name")),
     ("figures", "2 figures", add_output("plot()", show({"image/png": "aGFsbG8="}))),
+    ("figures", "without an SVG", change("plot()", outputs=[show({"image/png": "aGFsbG8="})])),
+    ("figures", "100,006 bytes", change("plot()", outputs=[show(LARGE)])),
     ("setup_cell", "hide-input", tag("%pip")),
     ("setup_cell", "lines", replace("%pip", "x = 1\n" * 9 + "%pip")),
     ("setup_cell", "git+https://example.org/book", replace("example.org/book", "example.org/fork")),

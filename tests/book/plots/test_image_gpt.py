@@ -51,7 +51,7 @@ def test_ladder_writes_its_bits():
     (axis,) = FIGURES["ladder"].axes
     assert [text.get_text() for text in axis.texts] == ["2.00", "0.70", "0.40"]
     assert [tick.get_text() for tick in axis.get_yticklabels()] == ["uniform", "left", "GPT"]
-    assert [text.get_text() for text in axis.get_legend().get_texts()] == list(LADDER)
+    assert [text.get_text() for text in axis.figure.legends[0].get_texts()] == list(LADDER)
 
 
 def test_pictures_stand_in_blocks_and_are_blank_where_nothing_is_known():

@@ -49,7 +49,7 @@ def test_times_are_shares_of_the_whole_run():
     assert [list(line.get_xdata()) for line in top.lines] == [[10, 20], [10, 20]]
     assert [list(line.get_xdata()) for line in bottom.lines] == [[4.0, 8.0], [5.0, 10.0]]
     assert list(bottom.lines[1].get_ydata()) == [2.5, 2.0]
-    assert [text.get_text() for text in top.get_legend().get_texts()] == ["old", "new"]
+    assert [text.get_text() for text in top.figure.legends[0].get_texts()] == ["old", "new"]
 
 
 def test_a_variant_has_the_colour_of_its_recipe_and_is_dashed():

@@ -97,7 +97,7 @@ def test_the_svg_has_short_numbers_and_nothing_moves_by_more_than_a_hundredth():
 
 def test_the_svg_holds_an_image_pixel_by_pixel():
     figure, axis = style.new_figure()
-    axis.imshow(np.eye(8))
+    style.book_style(axis.imshow)(np.eye(8))
     (data,) = re.findall(r"data:image/png;base64,([^\"]*)", figure._repr_svg_())
     assert size(base64.b64decode(data)) == (8, 8)
 

@@ -49,8 +49,8 @@ def test_machines_have_a_norm_and_a_skip_for_each_sublayer():
 
 def test_dependence_shows_outputs_down():
     left, right = FIGURES["dependence"].axes
-    assert torch.equal(torch.as_tensor(left.images[0].get_array().astype(bool)), LOWER)
-    assert right.images[0].get_array().shape == (3, 4)
+    assert torch.equal(torch.as_tensor(left.collections[0].get_array().astype(bool)), LOWER)
+    assert right.collections[0].get_array().shape == (3, 4)
     assert left.get_ylabel() == "output"
 
 
@@ -66,7 +66,7 @@ def test_plateau_draws_each_seed_and_the_unigram():
         assert len(axis.lines) == 1 + 3
         assert axis.lines[0].get_ydata()[0] == 3.3
         assert list(axis.lines[1].get_xdata()) == [50, 100]
-        assert [t.get_text() for t in axis.get_legend().get_texts()] == ["small", "Xavier"]
+        assert [t.get_text() for t in axis.figure.legends[0].get_texts()] == ["small", "Xavier"]
 
 
 def test_bars_are_shares_that_fill_the_axis():

@@ -43,7 +43,7 @@ def test_decoding_has_a_line_a_penalty_in_both_panels():
     above, below = FIGURES["decoding"].axes
     assert [list(line.get_ydata()) for line in above.lines] == list(BLEU.values())
     assert [list(line.get_ydata()) for line in below.lines][:2] == list(LENGTH.values())
-    assert [text.get_text() for text in above.get_legend().get_texts()] == ["0", "1"]
+    assert [text.get_text() for text in above.figure.legends[0].get_texts()] == ["0", "1"]
     assert [tick.get_text() for tick in below.get_xticklabels()] == ["1", "4"]
 
 

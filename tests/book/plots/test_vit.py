@@ -102,7 +102,7 @@ def test_found_dims_patches_by_their_weight_and_frames_one():
 def test_deletions_has_a_line_an_order():
     (axis,) = FIGURES["deletions"].axes
     assert [list(line.get_ydata()) for line in axis.lines] == list(ORDERS.values())
-    assert [text.get_text() for text in axis.get_legend().get_texts()] == list(ORDERS)
+    assert [text.get_text() for text in axis.figure.legends[0].get_texts()] == list(ORDERS)
     assert axis.get_ylim()[0] == 0
     with pytest.raises(ValueError, match="zip"):
         plots.deletions({str(k): [1.0] for k in range(6)})

@@ -92,7 +92,7 @@ def few_labels(panels: Mapping[str, Mapping[str, Mapping[int, Sequence[float]]]]
         panels: from a title, which says what the score is, to methods, of `LOOKS`; from a method to the
             numbers of labels a class, and from such a number to the scores of its runs.
     """
-    figure, axes = new_figure(len(panels), 1, height=3.0 * len(panels) + 0.6, sharex=True, squeeze=False)
+    figure, axes = new_figure(len(panels), 1, height=2.4 * len(panels) + 0.4, sharex=True, squeeze=False)
     for axis, (title, methods) in zip(axes[:, 0], panels.items(), strict=True):
         for i, (name, scores) in enumerate(methods.items()):
             colour, marker, dashes = LOOKS[name]
@@ -122,9 +122,7 @@ def heads(shares: Mapping[str, Sequence[float]], names: Sequence[str], cost: Seq
         names: of the heads, one a row.
         cost: the rise of the loss in nats without the head.
     """
-    figure, (table, bars) = new_figure(
-        1, 2, height=0.42 * len(names) + 2.0, sharey=True, width_ratios=(2.4, 1)
-    )
+    figure, (table, bars) = new_figure(1, 2, height=0.42 * len(names) + 2.0, sharey=True, width_ratios=(2, 1))
     table.imshow(list(zip(*shares.values(), strict=True)), vmin=0, vmax=1, aspect="auto")
     for column, values in enumerate(shares.values()):
         for row, value in enumerate(values):
@@ -139,6 +137,6 @@ def heads(shares: Mapping[str, Sequence[float]], names: Sequence[str], cost: Seq
     bars.barh(range(len(names)), list(cost), color=ORANGE, height=0.7)
     bars.axvline(0, color=GREY, linewidth=1)
     bars.tick_params(axis="y", length=0, labelleft=False)
-    bars.set_title("loss rises by", loc="left")
+    bars.set_title("loss\nrises by", loc="left")
     bars.set_xlabel("nats")
     return figure

@@ -57,7 +57,7 @@ def ladder(groups: Mapping[str, Mapping[str, float]]) -> BookFigure:
         groups: from a group's title to its rungs: from a model's name to its bits.
     """
     rows = sum(map(len, groups.values()))
-    figure, axis = new_figure(height=0.36 * rows + 0.45 * len(groups) + 1.0)
+    figure, axis = new_figure(height=0.32 * rows + 0.2 * len(groups) + 0.9)
     place = 0.0
     places: list[float] = []
     names: list[str] = []

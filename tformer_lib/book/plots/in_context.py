@@ -85,7 +85,7 @@ def error_against_examples(
         axis.axvline(trained_to - 0.5, color=GREY, linewidth=1, linestyle=":")
         if number == 0:
             place = {"transform": axis.get_xaxis_transform(), "color": GREY, "va": "top"}
-            axis.text(trained_to - 0.8, 0.99, "trained", ha="right", **place)
+            axis.text(trained_to, 0.99, "trained", **place)
         _name_at_the_end(axis, ends, apart=0.27 / height)
     axes[-1, 0].set_xlabel("examples read")
     return figure

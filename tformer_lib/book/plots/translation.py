@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from statistics import mean
+from textwrap import fill
 
 from jaxtyping import Float
 from torch import Tensor
@@ -85,11 +86,11 @@ def alignments(
         source: the tokens read.
         targets: from a model's name to the tokens that it wrote.
     """
-    height = 0.2 * max(map(len, targets.values())) + 1.6
+    height = max(0.2 * max(map(len, targets.values())), 1.4) + 1.6
     figure, axes = new_figure(len(maps), 1, height=height * len(maps) + 0.7, squeeze=False)
     for axis, (name, weights) in zip(axes[:, 0], maps.items(), strict=True):
         image = axis.imshow(weights.numpy(force=True), vmin=0, vmax=1, aspect="auto")
-        axis.set_title(name, loc="left")
+        axis.set_title(fill(name, 30), loc="left")
         axis.set_xticks(range(len(source)), list(source), rotation=90)
         axis.set_yticks(range(len(targets[name])), list(targets[name]))
         axis.set(xlabel="English, read", ylabel="German, written")
