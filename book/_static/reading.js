@@ -68,6 +68,7 @@
   const open = () => {
     const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
     for (let fold = target; fold; fold = fold.parentElement?.closest("details")) if (fold.tagName === "DETAILS") fold.open = true;
+    target?.querySelector?.(":scope > details.tformer-experiment")?.setAttribute("open", ""); // its title stands outside
   };
   addEventListener("hashchange", open);
   open();
