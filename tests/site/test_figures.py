@@ -13,8 +13,8 @@ sys.path.insert(0, str(ROOT / "book" / "_ext"))
 import tformer_dark
 import tformer_figures
 
-PAGE = "book/02_attention.html"
-NAME = re.compile(r"fig-02-\d+-[a-z0-9-]+")
+PAGE = "book/05_positional_embeddings.html"
+NAME = re.compile(r"fig-05-\d+-[a-z0-9-]+")
 SHOWN = "[...document.querySelectorAll('.tformer-figure img')].filter(i => i.offsetParent)"
 BLUE = "#0072b2"
 SVG = (
@@ -136,7 +136,7 @@ def test_a_figure_is_enlarged_closed_by_escape_and_gives_the_focus_back(visit, h
     image = dialog.locator("img:visible")
     assert image.bounding_box()["width"] > 1.2 * figure.locator("img:visible").bounding_box()["width"]
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    assert "Figure 2." in dialog.inner_text()
+    assert "Figure 5." in dialog.inner_text()
     found = Axe().run(page, context=".tformer-enlarged")
     assert found.response["violations"] == [], found.generate_report()
     page.keyboard.press("Escape")
