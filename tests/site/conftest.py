@@ -77,7 +77,7 @@ def browser() -> Iterator:
 
 @dataclass
 class Visit:
-    """A page that is loaded and typeset, and what happened on the way."""
+    """A page that is loaded, and what happened on the way."""
 
     page: object
     problems: list[str] = field(default_factory=list)  # errors on the console or in scripts
@@ -86,11 +86,15 @@ class Visit:
 
 @pytest.fixture
 def visit(browser, address) -> Iterator:
-    """Opens a page of the site: `visit(path, scheme="dark", width=360)`."""
+    """Opens a page of the site: `visit(path, scheme="dark", width=360, scripts=False)`."""
     contexts = []
 
-    def open_page(path: str, *, scheme: str = "light", width: int = 1280, height: int = 900) -> Visit:
-        context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+    def open_page(
+        path: str, *, scheme: str = "light", width: int = 1280, height: int = 900, scripts: bool = True
+    ) -> Visit:
+        context = browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme=scheme, java_script_enabled=scripts
+        )
         contexts.append(context)
         context.add_init_script(
             f"localStorage.setItem('mode', '{scheme}'); localStorage.setItem('theme', '{scheme}');"
@@ -123,7 +127,6 @@ def visit(browser, address) -> Iterator:
             ),
         )
         page.goto(address + path, wait_until="load")
-        page.evaluate("window.MathJax?.startup?.promise")
         page.wait_for_load_state("networkidle")
         return result
 
