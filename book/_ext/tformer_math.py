@@ -60,7 +60,7 @@ function typeset(tex, display) {
 }
 function styles() {
   const rule = ([name, rules]) =>
-    `\n${name} {\n${Object.entries(rules).map((r) => r.join(": ") + ";").join("\n")}\n}`;
+    `\n${name} {\n${Object.entries(rules).map(r => r.join(": ") + ";").join("\n")}\n}`;
   return adaptor.textContent(output.styleSheet(page))
     + Object.entries(page.constructor.assistiveStyles).map(rule).join("");
 }

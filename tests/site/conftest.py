@@ -77,7 +77,7 @@ def browser() -> Iterator:
 
 @dataclass
 class Visit:
-    """A page that is loaded and typeset, and what happened on the way."""
+    """A page that is loaded, and what happened on the way."""
 
     page: object
     problems: list[str] = field(default_factory=list)  # errors on the console or in scripts
@@ -86,13 +86,24 @@ class Visit:
 
 @pytest.fixture
 def visit(browser, address) -> Iterator:
-    """Opens a page of the site: `visit(path, scheme="dark", width=360)`; `first`: with nothing remembered."""
+    """Opens a page of the site: `visit(path, scheme="dark", width=360)`.
+
+    With `first` nothing is remembered of earlier visits; without `scripts` JavaScript is off.
+    """
     contexts = []
 
     def open_page(
-        path: str, *, scheme: str = "light", width: int = 1280, height: int = 900, first: bool = False
+        path: str,
+        *,
+        scheme: str = "light",
+        width: int = 1280,
+        height: int = 900,
+        first: bool = False,
+        scripts: bool = True,
     ) -> Visit:
-        context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+        context = browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme=scheme, java_script_enabled=scripts
+        )
         contexts.append(context)
         if not first:
             context.add_init_script(
@@ -126,7 +137,6 @@ def visit(browser, address) -> Iterator:
             ),
         )
         page.goto(address + path, wait_until="load")
-        page.evaluate("window.MathJax?.startup?.promise")
         page.wait_for_load_state("networkidle")
         return result
 
