@@ -19,7 +19,9 @@ SOURCES = ("_config.yml", "_toc.yml", "references.bib", "requirements-site.txt",
 def sources() -> list[Path]:
     """The files of which the site is made."""
     found = [path for source in SOURCES for path in (ROOT / source, *(ROOT / source).rglob("*"))]
-    kept = (path for path in found if not {"__pycache__", ".ipynb_checkpoints", ".ruff_cache"} & set(path.parts))
+    kept = (
+        path for path in found if not {"__pycache__", ".ipynb_checkpoints", ".ruff_cache"} & set(path.parts)
+    )
     return sorted(path for path in kept if path.is_file())
 
 

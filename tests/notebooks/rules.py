@@ -24,7 +24,9 @@ TAGS = {
 }
 METADATA = {"tags", "mystnb", "tformer", "jupyter", "cellView"}
 LIMIT = 1_500_000  # bytes
-SVG_LIMIT = 100_000  # bytes of one figure
+SVG_LIMIT = 100_000  # bytes of one figure, without the pictures that lie in it
+SVG_WHOLE = 250_000  # bytes of one figure with them; photographs are large
+PICTURE = re.compile(r"data:image/[^\"]*")
 MEDIAN_LINES, MOST_LINES, SETUP_LINES = 8, 25, 12
 ALT_TEXT = 20  # characters: less does not say what a figure shows
 EMOJI = re.compile("[\U0001f000-\U0001faff\u2600-\u26ff\u2705\u274c\u2728\u2753-\u2757\u2b50\u2b55\ufe0f]")
@@ -91,9 +93,12 @@ def figures(page: Page, book: Book) -> Iterator[str]:
             yield f"{describe(cell)} has a figure without a name that starts with fig-"
         if without_svg(pictures):
             yield f"{describe(cell)} has a figure without an SVG, which the site shows: run `make execute`"
-        for size in (len("".join(o.data.get(SVG, "")).encode()) for o in pictures):
-            if size > SVG_LIMIT:
-                yield f"{describe(cell)} has an SVG of {size:,} bytes: pass rasterized=True for what is many"
+        for svg in ("".join(o.data.get(SVG, "")) for o in pictures):
+            lines_alone = len(PICTURE.sub("", svg).encode())
+            if lines_alone > SVG_LIMIT:
+                yield f"{describe(cell)} has an SVG of {lines_alone:,} bytes: rasterize what is many"
+            if len(svg.encode()) > SVG_WHOLE:
+                yield f"{describe(cell)} has an SVG of {len(svg.encode()):,} bytes: its pictures are large"
 
 
 def setup_cell(page: Page, book: Book) -> Iterator[str]:

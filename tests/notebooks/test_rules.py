@@ -10,7 +10,7 @@ from nbformat import NotebookNode, v4
 from notebook_claims import FORM, TITLE
 
 from tests.notebooks import pattern, rules, template
-from tests.notebooks.outputs import CLAIM
+from tests.notebooks.outputs import CLAIM, SVG
 from tests.notebooks.page import Book, Page
 
 BOOK = Book("https://example.org/book", frozenset({"vaswani2017attention"}))
@@ -184,6 +184,12 @@ BROKEN = [
     ("figures", "caption", figure_without("figure", "caption")),
     ("figures", "name", figure_without("figure", "name")),
     ("figures", "2 figures", add_output("plot()", show({"image/png": "aGFsbG8="}))),
+    ("figures", "rasterize", change("plot()", outputs=[show({"image/png": "", SVG: "x" * 100_001})])),
+    (
+        "figures",
+        "its pictures are large",
+        change("plot()", outputs=[show({"image/png": "", SVG: "data:image/png;base64," + "x" * 250_001})]),
+    ),
     ("figures", "without an SVG", change("plot()", outputs=[show({"image/png": "aGFsbG8="})])),
     ("figures", "100,006 bytes", change("plot()", outputs=[show(LARGE)])),
     ("setup_cell", "hide-input", tag("%pip")),

@@ -422,9 +422,9 @@ def mask_before_softmax(
             scene.text(label, y + 34, heading, anchor="start", bold=True)
             y += 52
             first, second = steps
-            line(*first, forbidden if first[0] == "mask" else [False] * len(scores))
+            line(first[0], first[1], first[2], forbidden if first[0] == "mask" else [False] * len(scores))
             y += 6
-            line(*second, forbidden)
+            line(second[0], second[1], second[2], forbidden)
             total = number(sum(second[1]), digits)
             scene.brace(label + 2, width - 4, y + 5, f"sum {total}")
             y += 22

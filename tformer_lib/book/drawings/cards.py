@@ -6,9 +6,10 @@ beside it on the page, so that it is an ornament there; its description is for w
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 from tformer_lib.book.drawings.drawing import Drawing
-from tformer_lib.book.drawings.primitives import Scene
+from tformer_lib.book.drawings.primitives import Scene, Strength
 from tformer_lib.book.drawings.roles import KEY, QUERY, STREAM, VALUE, WEIGHTS, Role
 
 WIDTH, HEIGHT = 160, 100
@@ -47,13 +48,22 @@ def card(chapter: str) -> Drawing:
 
 
 def _cells(
-    scene: Scene, x: float, y: float, rows: int, columns: int, cell: float, role: Role | None = None, **how
+    scene: Scene,
+    x: float,
+    y: float,
+    rows: int,
+    columns: int,
+    cell: float,
+    role: Role | None = None,
+    **how: Any,
 ) -> None:
     """A grid of empty cells."""
     scene.matrix(x, y, [[""] * columns for _ in range(rows)], cell, role=role, **how)
 
 
-def _dot(scene: Scene, x: float, y: float, size: float, role: Role | None, strength="full") -> None:
+def _dot(
+    scene: Scene, x: float, y: float, size: float, role: Role | None, strength: Strength = "full"
+) -> None:
     """A small round token."""
     scene.box(x - size / 2, y - size / 2, size, size, role=role, strength=strength, radius=size / 2)
 

@@ -127,7 +127,7 @@ class Scene:
         group.append(drawsvg.Rectangle(**place, **paint))
         if words:
             fits = fitting([words], width - 2, size or self.size)
-            style = {"fill": ink, "font_weight": 600 if bold else None}
+            style: dict[str, Any] = {"fill": ink, "font_weight": 600 if bold else None}
             if strength == "faint":
                 style["fill_opacity"] = 0.75
             group.append(self._words(x + width / 2, y + height / 2, words, fits, **style))

@@ -5,6 +5,7 @@ import re
 from typing import Any
 
 import matplotlib
+import numpy as np
 from cycler import cycler
 from IPython.core.getipython import get_ipython
 from matplotlib.artist import Artist
@@ -95,8 +96,10 @@ class BookFigure(Figure):
         for axis in self.axes:
             areas = [image.get_window_extent() for image in axis.images]
             for artist in (*axis.texts, *axis.lines, *axis.patches, *axis.collections) if areas else ():
-                middle = artist.get_window_extent().corners().mean(axis=0)
-                if any(area.contains(*middle) for area in areas):
+                corners = artist.get_window_extent().corners()
+                if not np.isfinite(corners).all():  # nothing is drawn
+                    continue
+                if any(area.contains(*corners.mean(axis=0)) for area in areas):
                     keep_colours(artist)
 
 
