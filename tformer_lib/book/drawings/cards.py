@@ -6,6 +6,7 @@ beside it on the page, so that it is an ornament there; its description is for w
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 from tformer_lib.book.drawings.drawing import Drawing
 from tformer_lib.book.drawings.primitives import Scene
@@ -47,15 +48,24 @@ def card(chapter: str) -> Drawing:
 
 
 def _cells(
-    scene: Scene, x: float, y: float, rows: int, columns: int, cell: float, role: Role | None = None, **how
+    scene: Scene,
+    x: int | float,
+    y: int | float,
+    rows: int,
+    columns: int,
+    cell: int | float,
+    role: Role | None = None,
+    **how,
 ) -> None:
     """A grid of empty cells."""
     scene.matrix(x, y, [[""] * columns for _ in range(rows)], cell, role=role, **how)
 
 
-def _dot(scene: Scene, x: float, y: float, size: float, role: Role | None, strength="full") -> None:
+def _dot(
+    scene: Scene, x: int | float, y: int | float, size: int | float, role: Role | None, strength="full"
+) -> None:
     """A small round token."""
-    scene.box(x - size / 2, y - size / 2, size, size, role=role, strength=strength, radius=size / 2)
+    scene.box(x - size / 2, y - size / 2, size, size, role=role, strength="full", radius=size / 2)
 
 
 @_card("00_notation", "Notation", "A matrix whose columns are tokens; one column is in full colour.")
