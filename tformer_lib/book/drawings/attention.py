@@ -220,19 +220,23 @@ def attention_matrices(
         """For long numbers: all five one above the other."""
         row, margin = 30.0, 60.0
         cell = min(60.0, (PHONE - margin - 2) / max(left, N))
+        middle = margin + N * cell / 2
         scene, y = Scene(PHONE, size=14), 26.0
-        steps = (("", "K^{T}", transposed), ("·", "Q", Q), ("", "V", V), ("·", "A", A), ("=", "Y", Y))
-        for sign, name, values in steps:
-            grid(scene, name, values, margin, y, cell, row)
+        for name, values in (("K^{T}", transposed), ("Q", Q), ("A", A), ("V", V), ("Y", Y)):
+            sign = {"Q": "·", "Y": "="}.get(name)
             if sign:
                 scene.text(12, y + len(values) * row / 2, sign, size=18, bold=True)
+            grid(scene, name, values, margin, y, cell, row)
             y += len(values) * row + 58
             if name == "Q":
-                middle = margin + N * cell / 2
                 scene.arrow((middle, y - 24), (middle, y + 14))
                 scene.text(middle + 14, y - 14, "÷ √D_{h}, softmax", anchor="start", muted=True)
                 scene.text(middle + 14, y + 5, "of each column", anchor="start", muted=True)
                 y += 44
+            elif name == "A":
+                y += 10
+            elif name == "V":
+                scene.text(margin + S * cell / 2 + 12, y - 42, "· A", anchor="start", bold=True)
         scene.height = y - 30
         return scene
 

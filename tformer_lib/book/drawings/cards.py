@@ -55,15 +55,13 @@ def _cells(
     columns: int,
     cell: int | float,
     role: Role | None = None,
-    **how,
+    **how: Any,
 ) -> None:
     """A grid of empty cells."""
     scene.matrix(x, y, [[""] * columns for _ in range(rows)], cell, role=role, **how)
 
 
-def _dot(
-    scene: Scene, x: int | float, y: int | float, size: int | float, role: Role | None, strength="full"
-) -> None:
+def _dot(scene: Scene, x: int | float, y: int | float, size: int | float, role: Role | None) -> None:
     """A small round token."""
     scene.box(x - size / 2, y - size / 2, size, size, role=role, strength="full", radius=size / 2)
 
