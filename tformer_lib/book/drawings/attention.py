@@ -5,7 +5,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from tformer_lib.book.drawings.drawing import Drawing
-from tformer_lib.book.drawings.lettering import column_of, decimals, fitting, listed, number, table, width_of
+from tformer_lib.book.drawings.lettering import (
+    Pixels,
+    column_of,
+    decimals,
+    fitting,
+    listed,
+    number,
+    table,
+    width_of,
+)
 from tformer_lib.book.drawings.primitives import PAD, Scene, Strength, widest
 from tformer_lib.book.drawings.roles import KEY, QUERY, VALUE, WEIGHTS, Role
 
@@ -53,7 +62,7 @@ def soft_lookup(
         f"The values, {pairs_in_words(keys, values)}, averaged with these weights, give the answer {answer}."
     )
 
-    def layout(label: float, column: float, size: float) -> Scene:
+    def layout(label: Pixels, column: Pixels, size: Pixels) -> Scene:
         scene = Scene(label + len(keys) * column, 384, size=size)
         xs = [label + (i + 0.5) * column for i in range(len(keys))]
         middle, box = (xs[0] + xs[-1]) / 2, column - 8
@@ -133,7 +142,7 @@ def attention_matrices(
     )
 
     def grid(
-        scene: Scene, name: str, values: list[list], x: float, y: float, cell: float, row: float
+        scene: Scene, name: str, values: list[list], x: Pixels, y: Pixels, cell: Pixels, row: Pixels
     ) -> None:
         role = {"K^{T}": KEY, "Q": QUERY, "A": WEIGHTS, "V": VALUE, "Y": VALUE}[name]
         down, across = {
@@ -162,7 +171,7 @@ def attention_matrices(
         tall = max(S, width) * row
         y = 26.0
         grid(scene, "K^{T}", transposed, edge - width * cell, y + (tall - S * row) / 2, cell, row)
-        scene.text(edge + 14, y + tall / 2, "·", size=24, bold=True)
+        scene.text(edge + 14, y + tall / 2, "·", size=18, bold=True)
         grid(scene, "Q", Q, second, y + (tall - width * row) / 2, cell, row)
         middle = third - 14 - step / 2
         scene.arrow((middle - 38, y + tall / 2), (middle + 42, y + tall / 2))
@@ -173,9 +182,9 @@ def attention_matrices(
         y += tall + 66
         tall = max(S, len(V)) * row
         grid(scene, "V", V, edge - S * cell, y + (tall - len(V) * row) / 2, cell, row)
-        scene.text(edge + 14, y + tall / 2, "·", size=24, bold=True)
+        scene.text(edge + 14, y + tall / 2, "·", size=18, bold=True)
         grid(scene, "A", A, second, y + (tall - S * row) / 2, cell, row)
-        scene.text(middle - 4, y + tall / 2, "=", size=20)
+        scene.text(middle - 4, y + tall / 2, "=", size=18)
         grid(scene, "Y", Y, third, y + (tall - len(V) * row) / 2, cell, row)
         scene.height = y + tall + 28
         return scene
@@ -190,7 +199,7 @@ def attention_matrices(
         tall = max(S, width) * row
         y = 26.0
         grid(scene, "K^{T}", transposed, edge - width * cell, y + (tall - S * row) / 2, cell, row)
-        scene.text(edge + 12, y + tall / 2, "·", size=24, bold=True)
+        scene.text(edge + 12, y + tall / 2, "·", size=18, bold=True)
         grid(scene, "Q", Q, second, y + (tall - width * row) / 2, cell, row)
         y += tall + 34
         scene.arrow((middle, y), (middle, y + 38))
@@ -199,10 +208,10 @@ def attention_matrices(
         y += 66
         tall = max(S, len(V)) * row
         grid(scene, "V", V, edge - S * cell, y + (tall - len(V) * row) / 2, cell, row)
-        scene.text(edge + 12, y + tall / 2, "·", size=24, bold=True)
+        scene.text(edge + 12, y + tall / 2, "·", size=18, bold=True)
         grid(scene, "A", A, second, y + (tall - S * row) / 2, cell, row)
         y += tall + 58
-        scene.text(edge - 8, y + len(Y) * row / 2, "=", size=20)
+        scene.text(edge - 8, y + len(Y) * row / 2, "=", size=18)
         grid(scene, "Y", Y, second, y, cell, row)
         scene.height = y + len(Y) * row + 28
         return scene
@@ -211,18 +220,23 @@ def attention_matrices(
         """For long numbers: all five one above the other."""
         row, margin = 30.0, 60.0
         cell = min(60.0, (PHONE - margin - 2) / max(left, N))
+        middle = margin + N * cell / 2
         scene, y = Scene(PHONE, size=14), 26.0
-        steps = (("", "K^{T}", transposed), ("·", "Q", Q), ("", "V", V), ("·", "A", A), ("=", "Y", Y))
-        for sign, name, values in steps:
-            grid(scene, name, values, margin, y, cell, row)
+        for name, values in (("K^{T}", transposed), ("Q", Q), ("A", A), ("V", V), ("Y", Y)):
+            sign = {"Q": "·", "Y": "="}.get(name)
             if sign:
-                scene.text(12, y + len(values) * row / 2, sign, size=20, bold=True)
+                scene.text(12, y + len(values) * row / 2, sign, size=18, bold=True)
+            grid(scene, name, values, margin, y, cell, row)
             y += len(values) * row + 58
             if name == "Q":
-                middle = margin + N * cell / 2
-                scene.arrow((middle, y - 24), (middle, y + 10))
-                scene.text(middle + 14, y - 8, "÷ √D_{h}, softmax gives A", anchor="start", muted=True)
-                y += 40
+                scene.arrow((middle, y - 24), (middle, y + 14))
+                scene.text(middle + 14, y - 14, "÷ √D_{h}, softmax", anchor="start", muted=True)
+                scene.text(middle + 14, y + 5, "of each column", anchor="start", muted=True)
+                y += 44
+            elif name == "A":
+                y += 10
+            elif name == "V":
+                scene.text(margin + S * cell / 2 + 12, y - 42, "· A", anchor="start", bold=True)
         scene.height = y - 30
         return scene
 
@@ -235,8 +249,8 @@ def attention_matrices(
 
 def worded_matrix(
     scene: Scene,
-    corner: tuple[float, float],
-    widths: tuple[float, float],
+    corner: tuple[Pixels, Pixels],
+    widths: tuple[Pixels, Pixels],
     *,
     down: tuple[Role, str, Sequence[str]],
     across: tuple[Role, str, Sequence[str]],
@@ -244,7 +258,7 @@ def worded_matrix(
     column: int | None = None,
     row: int | None = None,
     **options: Any,
-) -> tuple[float, float]:
+) -> tuple[Pixels, Pixels]:
     """A matrix of weights with a token for each row and each column; returns its lower right corner.
 
     Args:
@@ -308,8 +322,8 @@ def columns_and_rows(
     )
 
     def half(
-        scene: Scene, x: float, y: float, cell: float, label: float, *, transposed: bool
-    ) -> tuple[float, float]:
+        scene: Scene, x: Pixels, y: Pixels, cell: Pixels, label: Pixels, *, transposed: bool
+    ) -> tuple[Pixels, Pixels]:
         """One of the two, with its upper left corner at (x, y); returns its lower right one."""
         centre = x + label + len(keys if transposed else queries) * cell / 2
         scene.text(centre, y + 10, "In code: weights" if transposed else "In the text: A", bold=True)
@@ -354,7 +368,7 @@ def columns_and_rows(
     return Drawing(title, description, layout(stacked=False), layout(stacked=True))
 
 
-def softmax(scores: Sequence[float]) -> list[float]:
+def softmax(scores: Sequence[Pixels]) -> list[Pixels]:
     """The weights of a list of scores, some of which may be -inf."""
     exps = [math.exp(score - max(scores)) for score in scores]
     return [e / sum(exps) for e in exps]
@@ -396,12 +410,12 @@ def mask_before_softmax(
         f"{says[4]}, they sum to only {number(sum(wrong), digits)}."
     )
 
-    def layout(label: float, cell: float, size: float) -> Scene:
+    def layout(label: Pixels, cell: Pixels, size: Pixels) -> Scene:
         width, tall = label + len(scores) * cell + 2, 32.0
         scene = Scene(width, size=size)
         y = 2.0
 
-        def line(name: str, numbers: list[float], role: Role | None, hatched: Sequence[bool]) -> None:
+        def line(name: str, numbers: list[Pixels], role: Role | None, hatched: Sequence[bool]) -> None:
             """A row of cells with what was done to get it."""
             nonlocal y
             scene.text(0, y + tall / 2, name, anchor="start", muted=True)
@@ -475,14 +489,14 @@ def decoder_looks_back(
     size, tall, height = 14.0, 30.0, 270.0
     asks: dict[str, Any] = {"role": QUERY, "width": 2}
 
-    def encoder(scene: Scene, x: float, y: float, room: float, strength: Strength) -> list[float]:
+    def encoder(scene: Scene, x: Pixels, y: Pixels, room: Pixels, strength: Strength) -> list[Pixels]:
         """The states of the words that were read; returns where their middles are."""
         places, fits = scene.places(x, room, source)
         for (place, broad), word in zip(places, source, strict=True):
             scene.token(place, y, word, broad, tall, role=KEY, strength=strength, size=fits)
         return [place for place, _ in places]
 
-    def decoder(scene: Scene, x: float, y: float, room: float) -> list[float]:
+    def decoder(scene: Scene, x: Pixels, y: Pixels, room: Pixels) -> list[Pixels]:
         """The words written so far, the one being written, and empty boxes for those to come."""
         places, fits = scene.places(x, room, target)
         for i, ((place, broad), word) in enumerate(zip(places, target, strict=True)):
@@ -495,7 +509,7 @@ def decoder_looks_back(
                 scene.line((place - broad / 2 - 8, y + tall / 2), (place - broad / 2, y + tall / 2))
         return [place for place, _ in places]
 
-    def before(scene: Scene, x: float, y: float) -> None:
+    def before(scene: Scene, x: Pixels, y: Pixels) -> None:
         room, middle = PHONE - 20.0, x + PHONE / 2
         scene.text(middle, y + 10, "Before: one vector for everything", bold=True)
         for place in encoder(scene, x + 10, y + 48, room, "pale"):
@@ -504,7 +518,7 @@ def decoder_looks_back(
         first, turn = decoder(scene, x + 10, y + 222, room)[0], y + 198
         scene.arrow((middle, y + 176), (middle, turn), (first, turn), (first, y + 220))
 
-    def after(scene: Scene, x: float, y: float) -> None:
+    def after(scene: Scene, x: Pixels, y: Pixels) -> None:
         room, rail = PHONE - 20.0, x + PHONE - 3
         centre = x + room / 2
         scene.text(x + PHONE / 2, y + 10, "After: every step looks back", bold=True)
@@ -555,7 +569,7 @@ def causal_mask_words(
         f"may attend to {', '.join(words[: chosen + 1])}."
     )
 
-    def layout(label: float, cell: float, size: float) -> Scene:
+    def layout(label: Pixels, cell: Pixels, size: Pixels) -> Scene:
         scene = Scene(label + len(words) * cell + 2, size=size)
         _, y = worded_matrix(
             scene,
@@ -575,7 +589,7 @@ def causal_mask_words(
         scene.height = y + 70
         return scene
 
-    def widths(size: float, room: float) -> tuple[float, float]:
+    def widths(size: Pixels, room: Pixels) -> tuple[Pixels, Pixels]:
         label = widest([*words, "queries"], size) + 2 * PAD + 4
         return label, min(max(widest(words, size) + 16, 54), (room - 2 - label) / len(words))
 

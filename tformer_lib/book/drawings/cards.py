@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tformer_lib.book.drawings.drawing import Drawing
-from tformer_lib.book.drawings.primitives import Scene, Strength
+from tformer_lib.book.drawings.primitives import Scene
 from tformer_lib.book.drawings.roles import KEY, QUERY, STREAM, VALUE, WEIGHTS, Role
 
 WIDTH, HEIGHT = 160, 100
@@ -49,11 +49,11 @@ def card(chapter: str) -> Drawing:
 
 def _cells(
     scene: Scene,
-    x: float,
-    y: float,
+    x: int | float,
+    y: int | float,
     rows: int,
     columns: int,
-    cell: float,
+    cell: int | float,
     role: Role | None = None,
     **how: Any,
 ) -> None:
@@ -61,11 +61,9 @@ def _cells(
     scene.matrix(x, y, [[""] * columns for _ in range(rows)], cell, role=role, **how)
 
 
-def _dot(
-    scene: Scene, x: float, y: float, size: float, role: Role | None, strength: Strength = "full"
-) -> None:
+def _dot(scene: Scene, x: int | float, y: int | float, size: int | float, role: Role | None) -> None:
     """A small round token."""
-    scene.box(x - size / 2, y - size / 2, size, size, role=role, strength=strength, radius=size / 2)
+    scene.box(x - size / 2, y - size / 2, size, size, role=role, strength="full", radius=size / 2)
 
 
 @_card("00_notation", "Notation", "A matrix whose columns are tokens; one column is in full colour.")

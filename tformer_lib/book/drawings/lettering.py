@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+Pixels = float | int
+
 # Advance widths of DejaVu Sans, the widest of the fonts that systems use for their own; other letters: 0.65.
 _WIDTHS = {
     0.3: "'ijlIJ ,.·",
@@ -28,12 +30,12 @@ def plain(words: str) -> str:
     return RAISED.sub(r"\2", words)
 
 
-def width_of(words: str, size: float) -> float:
+def width_of(words: str, size: Pixels) -> Pixels:
     """About how wide a line of text is, never less than on a reader's screen."""
     return size * sum(_WIDTH_OF.get(letter, 0.65) for letter in plain(words))
 
 
-def fitting(lines: Iterable[str], room: float, size: float) -> float:
+def fitting(lines: Iterable[str], room: Pixels, size: Pixels) -> Pixels:
     """The largest font size up to `size` at which each of the lines fits into `room`.
 
     Raises:
@@ -84,7 +86,7 @@ def listed(values: Any, what: str, length: int | None = None) -> list:
 
 def table(
     values: Any, what: str, rows: int | None = None, columns: int | None = None
-) -> list[list[float | str]]:
+) -> list[list[Pixels | str]]:
     """A matrix as a list of rows.
 
     Raises:

@@ -8,9 +8,9 @@ outline); what a mask forbids is hatched.
 from collections.abc import Sequence
 from typing import Any, Literal
 
-import drawsvg
+import drawsvg  # type: ignore[import-untyped]
 
-from tformer_lib.book.drawings.lettering import LEAST, RAISED, fitting, number, plain, width_of
+from tformer_lib.book.drawings.lettering import LEAST, RAISED, Pixels, fitting, number, plain, width_of
 from tformer_lib.book.drawings.roles import Role
 
 Strength = Literal["pale", "full", "plain", "faint"]
@@ -20,7 +20,7 @@ PAD = 5.0
 FAINT = 0.45  # how much of a line is left that only leads the eye
 
 
-def _at(value: float) -> float:
+def _at(value: Pixels) -> Pixels:
     """A coordinate: a tenth of a pixel is enough, and the same on every machine."""
     rounded = round(float(value), 1)
     return int(rounded) if rounded == int(rounded) else rounded
@@ -35,7 +35,7 @@ class Scene:
         size: the font size of what does not ask for another.
     """
 
-    def __init__(self, width: float, height: float = 0, *, size: float = SIZE):
+    def __init__(self, width: Pixels, height: Pixels = 0, *, size: Pixels = SIZE):
         self.width, self.height, self.size = width, height, size
         self.elements: list[Any] = []
         self._hatch: Any = None
@@ -49,7 +49,7 @@ class Scene:
     # Text
 
     def _words(
-        self, x: float, y: float, words: str, size: float, anchor: Anchor = "middle", **style: Any
+        self, x: Pixels, y: Pixels, words: str, size: Pixels, anchor: Anchor = "middle", **style: Any
     ) -> Any:
         """Text centred on the height y; ^{} raises and _{} lowers what is between the braces."""
         style.setdefault("text_anchor", None if anchor == "start" else anchor)
@@ -71,11 +71,11 @@ class Scene:
 
     def text(
         self,
-        x: float,
-        y: float,
+        x: Pixels,
+        y: Pixels,
         words: str,
         *,
-        size: float | None = None,
+        size: Pixels | None = None,
         anchor: Anchor = "middle",
         bold: bool = False,
         muted: bool = False,
@@ -86,7 +86,7 @@ class Scene:
 
     # Boxes
 
-    def _paint(self, role: Role | None, strength: Strength, shade: float) -> tuple[dict, str | None]:
+    def _paint(self, role: Role | None, strength: Strength, shade: Pixels) -> tuple[dict, str | None]:
         """How a box is filled and edged, and the colour of text in it."""
         edge = "currentColor" if role is None else role.fill
         if role is None or strength in ("plain", "faint"):
@@ -98,18 +98,18 @@ class Scene:
 
     def box(
         self,
-        x: float,
-        y: float,
-        width: float,
-        height: float,
+        x: Pixels,
+        y: Pixels,
+        width: Pixels,
+        height: Pixels,
         words: str = "",
         *,
         role: Role | None = None,
         strength: Strength = "pale",
-        shade: float = 0.2,
-        radius: float = 0,
+        shade: Pixels = 0.2,
+        radius: Pixels = 0,
         masked: bool = False,
-        size: float | None = None,
+        size: Pixels | None = None,
         bold: bool = False,
     ) -> None:
         """A box with words in it; `shade` is how strong the tint of a pale one is.
@@ -141,17 +141,19 @@ class Scene:
             )
         return self._hatch
 
-    def token(self, x: float, y: float, words: str, width: float, height: float = 30, **options: Any) -> None:
+    def token(
+        self, x: Pixels, y: Pixels, words: str, width: Pixels, height: Pixels = 30, **options: Any
+    ) -> None:
         """A rounded box with a word, centred at x; y is its upper edge."""
         self.box(x - width / 2, y, width, height, words, radius=8, **options)
 
     def token_row(
         self,
-        xs: Sequence[float],
-        y: float,
+        xs: Sequence[Pixels],
+        y: Pixels,
         words: Sequence[str],
-        width: float,
-        height: float = 30,
+        width: Pixels,
+        height: Pixels = 30,
         **options: Any,
     ) -> None:
         """Tokens side by side, in one size of type; each stands at its own x."""
@@ -160,8 +162,8 @@ class Scene:
             self.token(x, y, word, width, height, size=size, **options)
 
     def places(
-        self, x: float, room: float, words: Sequence[str], gap: float = 8
-    ) -> tuple[list[tuple[float, float]], float]:
+        self, x: Pixels, room: Pixels, words: Sequence[str], gap: Pixels = 8
+    ) -> tuple[list[tuple[Pixels, Pixels]], Pixels]:
         """Tokens that fill `room` from x on, each as wide as its word asks for.
 
         Returns the middle and the width of each, and the font size at which all fit.
@@ -177,26 +179,32 @@ class Scene:
         return found, size
 
     def vector(
-        self, x: float, y: float, numbers: Sequence, cell: float, height: float | None = None, **options: Any
+        self,
+        x: Pixels,
+        y: Pixels,
+        numbers: Sequence,
+        cell: Pixels,
+        height: Pixels | None = None,
+        **options: Any,
     ) -> None:
         """A column of cells with its upper left corner at (x, y); numbers may be words."""
         self.matrix(x, y, [[value] for value in numbers], cell, height, **options)
 
     def matrix(
         self,
-        x: float,
-        y: float,
+        x: Pixels,
+        y: Pixels,
         numbers: Sequence[Sequence],
-        cell: float,
-        height: float | None = None,
+        cell: Pixels,
+        height: Pixels | None = None,
         *,
         role: Role | None = None,
         column: int | None = None,
         row: int | None = None,
-        shades: Sequence[Sequence[float]] | None = None,
+        shades: Sequence[Sequence[Pixels]] | None = None,
         masked: Sequence[Sequence[bool]] | None = None,
         digits: int = 2,
-        size: float | None = None,
+        size: Pixels | None = None,
     ) -> None:
         """A grid with its upper left corner at (x, y), and the numbers, or the words, in its cells.
 
@@ -237,7 +245,7 @@ class Scene:
             )
 
     def sides(
-        self, x: float, y: float, width: float, height: float, down: str = "", across: str = ""
+        self, x: Pixels, y: Pixels, width: Pixels, height: Pixels, down: str = "", across: str = ""
     ) -> None:
         """A matrix's shape along its sides: rows at the left, columns above."""
         if down:
@@ -245,7 +253,9 @@ class Scene:
         if across:
             self.text(x + width / 2, y - 12, across, muted=True)
 
-    def map(self, x: float, y: float, width: float, height: float, name: str, *, slant: float = 0.2) -> None:
+    def map(
+        self, x: Pixels, y: Pixels, width: Pixels, height: Pixels, name: str, *, slant: Pixels = 0.2
+    ) -> None:
         """A linear map: a trapezium with its name, broad where the vector comes in."""
         inset = slant * width / 2
         corners = (x, y, x + width, y, x + width - inset, y + height, x + inset, y + height)
@@ -259,7 +269,7 @@ class Scene:
         group.append(self._words(x + width / 2, y + height / 2, name, size))
         self.elements.append(group)
 
-    def bar(self, x: float, base: float, width: float, height: float, role: Role) -> None:
+    def bar(self, x: Pixels, base: Pixels, width: Pixels, height: Pixels, role: Role) -> None:
         """A bar that stands on the line `base` with its middle at x."""
         place = (_at(x - width / 2), _at(base - height), _at(width), _at(height))
         self.elements.append(drawsvg.Rectangle(*place, fill=role.fill))
@@ -268,10 +278,10 @@ class Scene:
 
     def line(
         self,
-        *points: tuple[float, float],
+        *points: tuple[Pixels, Pixels],
         role: Role | None = None,
-        width: float = 1.5,
-        opacity: float | None = None,
+        width: Pixels = 1.5,
+        opacity: Pixels | None = None,
         dashed: bool = False,
     ) -> None:
         """A line through the points."""
@@ -288,15 +298,15 @@ class Scene:
             path.L(*map(_at, point))
         self.elements.append(path)
 
-    def stream(self, *points: tuple[float, float], role: Role) -> None:
+    def stream(self, *points: tuple[Pixels, Pixels], role: Role) -> None:
         """A thick line, for what flows through a whole model."""
         self.line(*points, role=role, width=8)
 
     def arrow(
         self,
-        *points: tuple[float, float],
+        *points: tuple[Pixels, Pixels],
         role: Role | None = None,
-        width: float = 1.5,
+        width: Pixels = 1.5,
         label: str = "",
         side: Literal["left", "right"] = "right",
         dashed: bool = False,
@@ -321,7 +331,7 @@ class Scene:
                 muted=True,
             )
 
-    def brace(self, x0: float, x1: float, y: float, label: str = "", *, up: bool = False) -> None:
+    def brace(self, x0: Pixels, x1: Pixels, y: Pixels, label: str = "", *, up: bool = False) -> None:
         """A bracket from x0 to x1 with its words below it, or above."""
         tip = -6 if up else 6
         self.line((x0, y), (x0, y + tip), (x1, y + tip), (x1, y))
@@ -329,11 +339,11 @@ class Scene:
             self.text((x0 + x1) / 2, y + tip + (-12 if up else 12), label, bold=True)
 
 
-def _shade(weight: float) -> float:
+def _shade(weight: Pixels) -> Pixels:
     """A tint's opacity: at most so strong that the page's text can be read on it, in light and in dark."""
     return round(min(max(float(weight), 0.0), 1.0) * 0.42 + 0.06, 2)
 
 
-def widest(words: Sequence[str], size: float = SIZE) -> float:
+def widest(words: Sequence[str], size: Pixels = SIZE) -> Pixels:
     """The width of the widest of the words."""
     return max(width_of(word, size) for word in words)

@@ -19,7 +19,7 @@ class Role:
 
     @property
     def fill(self) -> str:
-        """The colour for an SVG: the page's own where it has one, else the light one."""
+        """The colour in an SVG, which is the page's own where it has one, else the light one."""
         return f"var(--tformer-{self.name}, {self.light})"
 
     @property

@@ -1,0 +1,78 @@
+"""Every drawing once, with small numbers, for the tests that look at all of them."""
+
+from tformer_lib.book.drawings import attention
+from tformer_lib.book.drawings.attention import softmax
+
+SCORES = [-3.56, -0.22, -0.89, -5.56, -14.22]
+WEIGHTS = softmax(SCORES)
+K = [[1.0, 0, 0, 1], [0, 1, 0, 1], [0, 0, 1, 0]]
+V = [[3.0, 0, 0, 3], [0, 6, 0, 3], [0, 0, 6, 0]]
+Q = [[1.2, 0, 0, 1.2], [0, 2.4, 0, 1.2], [0, 0, 3.6, 0]]
+A = [
+    ["1/3", "1/10", "1/11", "2/9"],
+    ["1/6", "2/5", "1/11", "2/9"],
+    ["1/6", "1/10", "8/11", "1/9"],
+    ["1/3", "2/5", "1/11", "4/9"],
+]
+Y = [[2.0, 1.5, 0.55, 2], [2, 3.6, 0.82, 2.67], [1, 0.6, 4.36, 0.67]]
+ROWS = [[0.7, 0.1, 0.05], [0.2, 0.8, 0.15], [0.1, 0.1, 0.8]]
+
+
+def soft_lookup(**changes):
+    arguments = {
+        "query": "10 h",
+        "keys": ["6 h", "9 h", "12 h", "15 h", "18 h"],
+        "scores": SCORES,
+        "weights": WEIGHTS,
+        "values": ["8°", "12°", "17°", "19°", "15°"],
+        "answer": "13.6°",
+    }
+    return attention.soft_lookup(**(arguments | changes))
+
+
+def attention_matrices(**changes):
+    return attention.attention_matrices(**({"Q": Q, "K": K, "V": V, "A": A, "Y": Y} | changes))
+
+
+def negative_matrices():
+    minus = [[-x for x in row] for row in Q]
+    return attention_matrices(Q=minus, Y=[[-x for x in row] for row in Y])
+
+
+def columns_and_rows(**changes):
+    arguments = {"A": ROWS, "queries": ["der", "Hund", "bellt"], "keys": ["the", "dog", "barks"]}
+    return attention.columns_and_rows(**(arguments | changes))
+
+
+def mask_before_softmax(**changes):
+    arguments = {
+        "scores": [0.7, -0.2, 1.1, 1.4, 0.3],
+        "allowed": [True, True, True, False, False],
+        "words": ["the", "cat", "sat", "[pad]", "[pad]"],
+    }
+    return attention.mask_before_softmax(**(arguments | changes))
+
+
+def decoder_looks_back(**changes):
+    arguments = {
+        "source": ["the", "black", "cat", "sat"],
+        "target": ["die", "schwarze", "Katze", "saß"],
+        "step": 2,
+        "weights": [0.05, 0.12, 0.78, 0.05],
+    }
+    return attention.decoder_looks_back(**(arguments | changes))
+
+
+def causal_mask_words(**changes):
+    return attention.causal_mask_words(**({"words": ["the", "cat", "sat", "down"]} | changes))
+
+
+EXAMPLES = (
+    soft_lookup,
+    attention_matrices,
+    negative_matrices,
+    columns_and_rows,
+    mask_before_softmax,
+    decoder_looks_back,
+    causal_mask_words,
+)

@@ -1,0 +1,272 @@
+"""All drawings: the same in every run, described, with their numbers in them, and files equal to the code."""
+
+import json
+import re
+import subprocess
+import sys
+from itertools import combinations
+from pathlib import Path
+
+import draw_cards
+import lxml.etree
+import pytest
+import torch
+import yaml
+
+from tests.book.drawings import examples
+from tests.book.drawings.examples import EXAMPLES
+from tformer_lib.book.drawings import cards
+from tformer_lib.book.drawings.drawing import Drawing
+from tformer_lib.book.drawings.lettering import LEAST, fitting, number, width_of
+from tformer_lib.book.drawings.primitives import Scene
+from tformer_lib.book.drawings.roles import QUERY, ROLES, style_variables
+from tformer_lib.book.plots import style
+
+ROOT = Path(__file__).parents[3]
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def layouts(drawing):
+    """The SVG elements of its HTML, parsed."""
+    found = re.findall(r"<svg.*?</svg>", drawing.to_html(), re.DOTALL)
+    return [lxml.etree.fromstring(svg) for svg in found]
+
+
+def words(svg):
+    return ["".join(text.itertext()) for text in svg.iter(f"{SVG}text")]
+
+
+def contrast(one, other):
+    def luminance(colour):
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: e.__name__)
+def test_a_drawing_says_what_it_shows(example):
+    drawing = example()
+    bundle = drawing._repr_mimebundle_()
+    assert set(bundle) == {"text/html", "image/svg+xml", "text/plain"}
+    assert drawing.title in bundle["text/plain"]
+    assert drawing.description in bundle["text/plain"]
+    for svg in (*layouts(drawing), lxml.etree.fromstring(bundle["image/svg+xml"])):
+        assert svg.get("role") == "img"
+        for reference, tag, said in (
+            ("aria-labelledby", "title", drawing.title),
+            ("aria-describedby", "desc", drawing.description),
+        ):
+            (element,) = [e for e in svg.iter() if e.get("id") == svg.get(reference)]
+            assert (element.tag, element.text) == (SVG + tag, said)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: e.__name__)
+def test_two_layouts_say_the_same(example):
+    """Nothing is left out on a phone; a label may be set on more lines, and a matrix stand once less."""
+    wide, narrow = (set(" ".join(words(svg)).replace(",", "").split()) for svg in layouts(example()))
+    assert narrow == wide
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: e.__name__)
+def test_ids_are_a_drawings_own(example):
+    drawing = example()
+    ids = [id for svg in layouts(drawing) for id in svg.xpath("//@id")]
+    assert len(ids) == len(set(ids))
+    assert all(id.startswith(drawing.name) for id in ids)
+    named = {
+        name for svg in layouts(drawing) for name in re.findall(r"url\(#(.*?)\)", str(svg.xpath("//@fill")))
+    }
+    assert named <= set(ids)
+
+
+def test_drawings_do_not_share_a_name():
+    for one, other in combinations([example() for example in EXAMPLES], 2):
+        assert one.name != other.name
+
+
+def test_a_drawing_is_the_same_in_another_process():
+    command = (
+        "import json; from tests.book.drawings.examples import EXAMPLES;"
+        "print(json.dumps([e()._repr_mimebundle_() for e in EXAMPLES]))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", command], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert json.loads(run.stdout) == [example()._repr_mimebundle_() for example in EXAMPLES]
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: e.__name__)
+def test_the_file_for_slides_needs_no_page(example):
+    svg = example().to_svg()
+    assert "var(" not in svg
+    assert "<style" not in svg
+    assert 'style="background:#fff;color:#' in svg
+
+
+def test_tensors_and_lists_draw_the_same():
+    tensors = examples.soft_lookup(
+        scores=torch.tensor(examples.SCORES, dtype=torch.float64),
+        weights=torch.tensor(examples.WEIGHTS, dtype=torch.float64),
+    )
+    assert tensors.to_html() == examples.soft_lookup().to_html()
+
+
+def test_a_lookup_shows_its_numbers():
+    for svg in layouts(examples.soft_lookup()):
+        shown = words(svg)
+        for each in ("10 h", "18 h", "−3.56", "−14.22", "0.64", "0.33", "8°", "13.6°", "softmax"):
+            assert each in shown
+
+
+def test_bars_and_lines_are_as_large_as_the_weights():
+    (wide, _) = layouts(examples.soft_lookup(weights=[0.5, 0.25, 0.25, 0.0, 0.0]))
+    bars = [r for r in wide.iter(f"{SVG}rect") if "weights" in r.get("fill")]
+    assert [float(bar.get("height")) for bar in bars] == [50, 25, 25, 0, 0]
+    lines = [p for p in wide.iter(f"{SVG}path") if "weights" in p.get("stroke")]
+    assert [float(line.get("stroke-width")) for line in lines] == [6, 3.5, 3.5, 1, 1]
+
+
+def full_cells(svg, role):
+    """The words in boxes that are filled with a role's colour, from left to right, line by line."""
+    found = []
+    for cell in svg.iter(f"{SVG}g"):
+        box = cell.find(f"{SVG}rect")
+        if box is not None and box.get("fill") == role.fill and box.get("fill-opacity") is None:
+            found.append((float(box.get("y")), float(box.get("x")), words(cell)))
+    return [word for _, _, line in sorted(found) for word in line]
+
+
+def test_one_query_is_in_colour_all_the_way():
+    for svg in layouts(examples.attention_matrices(column=2)):
+        assert full_cells(svg, QUERY) == ["0.00", "0.00", "3.60"]
+        by_name = {role.name: full_cells(svg, role) for role in ROLES}
+        assert by_name["key"] == []
+        assert set(by_name["weights"]) == {"1/11", "8/11"}
+        assert by_name["value"] == ["0.55", "0.82", "4.36"]
+
+
+def test_text_and_code_have_the_same_query_in_colour():
+    (wide, _) = layouts(examples.columns_and_rows(query=1))
+    assert full_cells(wide, QUERY) == ["Hund", "Hund"]
+    weights = next(role for role in ROLES if role.name == "weights")
+    assert sorted(full_cells(wide, weights)) == sorted(2 * ["0.10", "0.80", "0.10"])
+
+
+def test_the_mask_after_the_softmax_loses_weight():
+    (wide, _) = layouts(examples.mask_before_softmax())
+    assert words(wide).count("−∞") == 2
+    sums = [word for word in words(wide) if word.startswith("sum")]
+    assert sums == ["sum 1.00", "sum 0.52"]
+    hatched = [g for g in wide.iter(f"{SVG}g") if any("url(" in r.get("fill", "") for r in g)]
+    assert [words(cell)[0] for cell in hatched] == ["−∞", "−∞", "0.00", "0.00", "0.00", "0.00"]
+
+
+def test_what_is_not_yet_written_is_not_shown():
+    for svg in layouts(examples.decoder_looks_back(step=1)):
+        assert words(svg).count("schwarze") == 2
+        assert "Katze" not in words(svg)
+
+
+def test_a_causal_mask_hatches_what_comes_later():
+    for svg in layouts(examples.causal_mask_words()):
+        hatched = [r for r in svg.iter(f"{SVG}rect") if "url(" in r.get("fill", "")]
+        assert len(hatched) == 4 * 3 / 2 + 1  # and the legend's
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: examples.soft_lookup(scores=[1.0, 2.0]), "scores: expected 5, got 2"),
+        (lambda: examples.soft_lookup(weights=[0.5, -0.5, 1, 0, 0]), "weights must be at least 0"),
+        (lambda: examples.soft_lookup(keys=["incomprehensibilities"] * 5), "does not fit into"),
+        (lambda: examples.soft_lookup(title=" "), "a drawing needs a title"),
+        (lambda: examples.attention_matrices(K=[[1, 0], [0, 1]]), "the rows of K: expected 3, got 2"),
+        (lambda: examples.attention_matrices(Q=[[1, 0], [0]]), "the columns of Q: expected 2, got 1"),
+        (lambda: examples.attention_matrices(column=4), "there is no query 4 among 4"),
+        (lambda: examples.columns_and_rows(keys=["one"]), "the rows of A: expected 1, got 3"),
+        (lambda: examples.columns_and_rows(query=-1), "there is no query -1 among 3"),
+        (lambda: examples.mask_before_softmax(allowed=[False] * 5), "no key is allowed"),
+        (lambda: examples.decoder_looks_back(step=4), "there is no step 4 among 4 words"),
+        (lambda: examples.decoder_looks_back(weights=[1.0]), "weights: expected 4, got 1"),
+        (lambda: examples.causal_mask_words(words=[]), "words: expected at least one, got 0"),
+        (lambda: examples.causal_mask_words(query=9), "there is no query 9 among 4"),
+        (lambda: cards.card("99_none"), "there is no card for '99_none'"),
+        (lambda: Drawing("a title", "", Scene(1, 1)), "a drawing needs a description"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_drawn_is_said(make, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        make()
+
+
+def test_numbers_have_a_minus_and_no_negative_zero():
+    assert [number(x) for x in (-0.224, -0.001, float("-inf"), "2/5", 3)] == [
+        "−0.22",
+        "0.00",
+        "−∞",
+        "2/5",
+        "3.00",
+    ]
+
+
+def test_text_shrinks_only_so_far():
+    assert fitting(["word"], 1000, 15) == 15
+    tight = width_of("word", LEAST) + 0.01
+    assert LEAST <= fitting(["word"], tight, 15) < 13
+    with pytest.raises(ValueError, match="does not fit"):
+        fitting(["word"], tight - 1, 15)
+
+
+def test_every_primitive_draws():
+    """Those that no drawing of chapter 2 uses."""
+    scene = Scene(200, 200)
+    scene.map(10, 10, 100, 40, "W_{q}")
+    scene.arrow((10, 60), (10, 100), label="D", side="left")
+    scene.brace(10, 100, 120, "N", up=True)
+    scene.stream((0, 150), (200, 150), role=QUERY)
+    (svg,) = layouts(Drawing("Parts", "Some parts.", scene))
+    assert words(svg) == ["Wq", "D", "N"]
+    assert any(path.get("stroke-width") == "8" for path in svg.iter(f"{SVG}path"))
+
+
+def test_a_roles_colours_are_the_plots_and_text_on_them_can_be_read():
+    assert {role.light for role in ROLES} <= {
+        style.BLUE, style.ORANGE, style.GREEN, style.RED, style.PURPLE
+    }  # fmt: skip
+    for role in ROLES:
+        assert contrast(role.light, role.on_light) >= 4.5
+        assert contrast(role.dark, role.on_dark) >= 4.5
+        assert contrast(role.dark, "#14181e") >= 3  # against the dark page itself
+
+
+def test_the_style_sheet_has_the_roles_colours():
+    assert style_variables() in (ROOT / "book/_static/drawings.css").read_text("utf8")
+
+
+def test_every_chapter_has_a_card():
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text("utf8"))
+    files = [Path(chapter["file"]).name for part in toc["parts"] for chapter in part["chapters"]]
+    assert cards.chapters() == [name for name in files if name[:2].isdigit()]
+
+
+def test_a_card_is_small_and_has_no_words():
+    for chapter in cards.chapters():
+        (svg,) = layouts(cards.card(chapter))
+        assert (svg.get("width"), svg.get("height")) == ("162", "102")
+        assert words(svg) == []
+
+
+def test_the_files_are_what_the_functions_draw():
+    """Run `python tools/draw_cards.py` after a change to the drawings."""
+    found = {
+        str(path.relative_to(ROOT / "book"))
+        for folder in ("_static/cards", "_static/drawings", "_drawings")
+        for path in (ROOT / "book" / folder).iterdir()
+    }
+    expected = draw_cards.files()
+    assert found == set(expected)
+    for name, text in expected.items():
+        assert (ROOT / "book" / name).read_text("utf8") == text, f"{name} is not up to date"
