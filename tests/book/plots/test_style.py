@@ -102,6 +102,16 @@ def test_the_svg_holds_an_image_pixel_by_pixel():
     assert size(base64.b64decode(data)) == (8, 8)
 
 
+@pytest.mark.parametrize(("alpha", "kind"), [(255, "jpeg"), (128, "png")])
+def test_the_svg_holds_a_photograph_as_jpeg(alpha, kind):
+    picture = np.random.default_rng(0).integers(0, 256, (80, 80, 4), dtype=np.uint8)
+    picture[..., 3] = alpha
+    figure, axis = style.new_figure()
+    style.book_style(axis.imshow)(picture)
+    (found,) = re.findall(r"data:image/(\w+);base64", figure._repr_svg_())
+    assert found == kind
+
+
 def test_what_lies_on_an_image_is_marked_and_what_lies_beside_it_is_not():
     figure, (map_, plain) = style.new_figure(2)
     map_.imshow(np.eye(4))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Container
 from typing import Any
 
-import drawsvg  # type: ignore[import-untyped]
+import drawsvg
 
 from tformer_lib.book.drawings.primitives import Scene
 

@@ -8,7 +8,7 @@ outline); what a mask forbids is hatched.
 from collections.abc import Sequence
 from typing import Any, Literal
 
-import drawsvg  # type: ignore[import-untyped]
+import drawsvg
 
 from tformer_lib.book.drawings.lettering import LEAST, RAISED, Pixels, fitting, number, plain, width_of
 from tformer_lib.book.drawings.roles import Role

@@ -110,7 +110,7 @@ def completions(rows: Mapping[str, Sequence[Picture]], columns: int = 6) -> Book
     count = len(next(iter(rows.values())))
     blocks = -(-count // columns)
     figure, axes = new_figure(
-        blocks * len(rows), columns, height=0.78 * blocks * len(rows) + 0.2, squeeze=False
+        blocks * len(rows), columns, height=0.65 * blocks * len(rows) + 0.2, squeeze=False
     )
     for block in range(blocks):
         for r, (name, pictures) in enumerate(rows.items()):
@@ -129,7 +129,7 @@ def completions(rows: Mapping[str, Sequence[Picture]], columns: int = 6) -> Book
 def gallery(pictures: Sequence[Picture], columns: int = 8) -> BookFigure:
     """Pictures in reading order, so many a row."""
     rows = -(-len(pictures) // columns)
-    figure, axes = new_figure(rows, columns, height=0.68 * rows + 0.1, squeeze=False)
+    figure, axes = new_figure(rows, columns, height=0.56 * rows + 0.1, squeeze=False)
     for axis in axes.flat:
         axis.set_axis_off()
     for axis, picture in zip(axes.flat, pictures, strict=False):

@@ -1,5 +1,6 @@
 """What every figure of the book shares: size, type, colours, and how a notebook shows it."""
 
+import base64
 import io
 import re
 from typing import Any
@@ -11,6 +12,7 @@ from IPython.core.getipython import get_ipython
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from PIL import Image
 
 # A figure is drawn for the width at which it is shown, and all its type is 12 pt: on a wide screen it is
 # 432 px across and its type 16 px, as the page's is; in a phone's column of 328 px the type is still 12 px.
@@ -18,6 +20,9 @@ WIDTH = 4.5  # inches, of 96 px
 DPI = 192  # of the PNG: two pixels for each of the page's
 DPI_INSIDE = 144  # of what the SVG holds as pixels
 COORDINATES = re.compile(r' (?:d|x|y)="[^"]*"|translate\([^)]*\)')  # in an SVG; scales need all their digits
+PHOTOGRAPH = re.compile(
+    r"data:image/png;base64,([A-Za-z0-9+/=\s]{16000,})"
+)  # the book's heat maps are smaller
 DECIMALS = re.compile(r"-?\d*\.\d{3,}(?:e-?\d+)?")
 KEPT = "kept"  # the group of the SVG whose colours stay the same on a dark page
 
@@ -104,11 +109,24 @@ class BookFigure(Figure):
 
 
 def compact(svg: str) -> str:
-    """The same picture in fewer bytes: coordinates to a hundredth of a point, no comments, no metadata."""
+    """The same picture in fewer bytes.
+
+    Coordinates are given to a hundredth of a point, photographs as JPEG, comments and metadata not at all.
+    """
     svg = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>|<!DOCTYPE.*?>", "", svg, flags=re.DOTALL)
     svg = re.sub(r"\s*\n\s*", " ", svg)
     svg = re.sub(r">\s+<", "><", svg)
+    svg = PHOTOGRAPH.sub(_as_jpeg, svg)
     return COORDINATES.sub(lambda found: DECIMALS.sub(_to_hundredths, found[0]), svg)
+
+
+def _as_jpeg(found: re.Match[str]) -> str:
+    picture = Image.open(io.BytesIO(base64.b64decode(found[1])))
+    if picture.mode == "RGBA" and picture.getchannel("A").getextrema() != (255, 255):
+        return found[0]  # JPEG knows no transparency
+    buffer = io.BytesIO()
+    picture.convert("RGB").save(buffer, format="jpeg", quality=85)
+    return f"data:image/jpeg;base64,{base64.b64encode(buffer.getvalue()).decode()}"
 
 
 def _to_hundredths(number: re.Match[str]) -> str:
