@@ -20,8 +20,8 @@ def first_picture() -> Drawing:
     weights = softmax(scores)
     answer = sum(weight * degrees for weight, degrees in zip(weights, day.values(), strict=True))
     return soft_lookup(
-        f"{query} h",
-        [f"{hour} h" for hour in day],
+        str(query),
+        [str(hour) for hour in day],
         scores,
         weights,
         [f"{degrees}°" for degrees in day.values()],

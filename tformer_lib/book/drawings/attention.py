@@ -483,7 +483,8 @@ def decoder_looks_back(
     description = (
         f"Before: the encoder's states of {' '.join(source)} are squeezed into one vector, from which the "
         f"decoder writes {' '.join(target[: step + 1])}. After: the states stay. To write {target[step]}, "
-        "the decoder sends a query to all of them; their average, the context, comes back. Weights: "
+        "the decoder's state before this step sends a query to all of them; their average, the context, "
+        "enters the step. Weights: "
         f"{pairs_in_words(source, weights)}."
     )
     size, tall, height = 14.0, 30.0, 270.0
@@ -522,10 +523,11 @@ def decoder_looks_back(
         room, rail = PHONE - 20.0, x + PHONE - 3
         centre = x + room / 2
         scene.text(x + PHONE / 2, y + 10, "After: every step looks back", bold=True)
-        below = decoder(scene, x, y + 222, room)[step]
+        steps = decoder(scene, x, y + 222, room)
+        below, asking = steps[step], steps[max(step - 1, 0)]  # the state before this step asks
         xs = encoder(scene, x, y + 48, room, "full")
         scene.line(
-            (below, y + 252), (below, y + 266), (rail, y + 266), (rail, y + 30), (xs[0], y + 30), **asks
+            (asking, y + 252), (asking, y + 266), (rail, y + 266), (rail, y + 30), (xs[0], y + 30), **asks
         )
         scene.text(rail - 8, y + 186, "query", anchor="end", muted=True)
         for place, weight in zip(xs, weights, strict=True):
