@@ -100,7 +100,8 @@ class BookFigure(Figure):
         for axis in self.axes:
             areas = [image.get_window_extent() for image in axis.images]
             for artist in (*axis.texts, *axis.lines, *axis.patches, *axis.collections) if areas else ():
-                middle = artist.get_window_extent().corners().mean(axis=0)
+                left, low, right, high = map(float, artist.get_window_extent().extents)
+                middle = (left + right) / 2, (low + high) / 2  # no number where an extent is not known
                 if any(area.contains(*middle) for area in areas):
                     keep_colours(artist)
 
