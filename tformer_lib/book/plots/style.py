@@ -120,7 +120,7 @@ def compact(svg: str) -> str:
 
 def _as_jpeg(found: re.Match[str]) -> str:
     picture = Image.open(io.BytesIO(base64.b64decode(found[1])))
-    if picture.mode == "RGBA" and picture.getextrema()[3] != (255, 255):
+    if picture.mode == "RGBA" and picture.getchannel("A").getextrema() != (255, 255):
         return found[0]  # JPEG knows no transparency
     buffer = io.BytesIO()
     picture.convert("RGB").save(buffer, format="jpeg", quality=85)
