@@ -19,6 +19,7 @@ from tformer_lib.book.plots.style import (
     WIDTH,
     BookFigure,
     book_style,
+    keep_colours,
     legend_above,
     new_figure,
 )
@@ -161,7 +162,8 @@ def attention_maps(
         for axis, (title, values) in zip(line[1:], maps.items(), strict=True):
             frame = (-0.5, width - 0.5, height - 0.5, -0.5)
             axis.imshow(values[row].tolist(), extent=frame, vmin=0)
-            axis.contour(images[row, 0].tolist(), levels=[0.5], colors="white", linewidths=1)
+            outline = axis.contour(images[row, 0].tolist(), levels=[0.5], colors="white", linewidths=1)
+            keep_colours(outline)
             if row == 0:
                 axis.set_title(title)
     axes[0, 0].set_title("image")
