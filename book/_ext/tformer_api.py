@@ -24,6 +24,7 @@ PACKAGE = "tformer_lib"
 # What the package's modules import as they are imported; inside functions they may
 # import what they like.
 STANDINS = (
+    "PIL",
     "cycler",
     "drawsvg",
     "matplotlib",
