@@ -20,7 +20,7 @@ FINDS = {
     "pre-norm": ("04_skip_and_normalisation", "4.8 "),
     "perplexity": ("glossary", "perplexity"),
     "beam search": ("09_translation", "9.3 "),
-    "causal mask": ("02_attention", "2.6 "),
+    "causal mask": ("02_attention", "2.7 "),
     "GQA": ("08b_modern_decoder", "8b.2.5 "),
     "flash attention": ("12_long_sequences", "12.2"),
     "byte-pair encoding": ("glossary", "byte-pair encoding"),
