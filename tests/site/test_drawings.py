@@ -39,7 +39,7 @@ LOOK = """() => {
       const said = `${name}: ${text.textContent}`;
       const style = getComputedStyle(text);
       const size = parseFloat(style.fontSize) * scale;
-      if (size < 12 || size > 18) found.size.push(`${said}: ${size.toFixed(1)} px`);
+      if (size < 11.5 || size > 18) found.size.push(`${said}: ${size.toFixed(1)} px`);
       for (let j = 0; j < i; j++) {
         const across = Math.min(boxes[i].right, boxes[j].right) - Math.max(boxes[i].left, boxes[j].left);
         const down = Math.min(boxes[i].bottom, boxes[j].bottom) - Math.max(boxes[i].top, boxes[j].top);
