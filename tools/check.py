@@ -36,7 +36,7 @@ ALSO = (
     ("tformer_lib/*.py", "tests/test_package.py"),  # it imports every module and reads its imports
     ("pyproject.toml", "tests/test_package.py"),
     ("tformer_lib/*.py", "tests/site/test_standins.py"),  # what the API pages import
-    ("book/_drawings/*", "tests/book/drawings"),  # the files that tools/draw_cards.py writes
+    ("book/_drawings/*", "tests/book/drawings"),  # the files that tools/draw_pictures.py writes
     ("book/_static/*", "tests/book/drawings"),
     ("tformer_lib/book/recorded/*.json", "tests/book/test_recorded.py"),
     ("benchmarks/*.py", "tests/book/test_recorded.py"),

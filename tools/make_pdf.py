@@ -64,12 +64,13 @@ article.bd-article { break-before: page; }
 }
 """
 
-# Waits until a page is what it should look like: formulas typeset, pictures loaded.
+# Waits until a page is what it should look like: fonts and pictures loaded. A lazy picture that is out of
+# sight would never come, and what never comes is reported after five minutes.
 SETTLE = """async () => {
-  await window.MathJax?.startup?.promise;
-  await document.fonts.ready;
   const images = [...document.querySelectorAll('article img')].filter(image => image.checkVisibility());
-  await Promise.all(images.map(image => image.decode().catch(() => {})));
+  for (const image of images) image.loading = 'eager';
+  const loaded = Promise.all([document.fonts.ready, ...images.map(image => image.decode().catch(() => {}))]);
+  await Promise.race([loaded, new Promise(resolve => setTimeout(resolve, 300_000))]);
   return images.filter(image => !image.naturalWidth).map(image => image.src);
 }"""
 

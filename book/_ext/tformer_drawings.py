@@ -4,7 +4,7 @@
     ```
 
 puts `book/_drawings/NAME.html` in its place: inline SVG, which takes the page's
-colours. `tools/draw_cards.py` writes these files, and the drawings on the cards.
+colours. `tools/draw_pictures.py` writes these files, and the drawings on the cards.
 
     ```{chapter-cards}
     02_attention: One sentence on the chapter. | 25

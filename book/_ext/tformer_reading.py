@@ -2,7 +2,8 @@
 
 - Each id stands once on a page, and a section's anchor is words: links to it last.
 - A box of the class `dropdown` or `toggle` is a `<details>`: its whole title opens it,
-  without a script too.
+  without a script too. So is an exercise: the title says how hard it is, and the
+  solution lies in it.
 - A cell's fold says what is in it.
 - The bibliography is labelled by author and year, and says which sections cite a work.
 - The sections of the chapter that is open stand in the sidebar, below its title.
@@ -24,6 +25,7 @@ from pybtex.style.labels import BaseLabelStyle
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 from sphinx.transforms.post_transforms import SphinxPostTransform
+from sphinx_exercise.nodes import is_exercise_node
 
 PREVIEWS = "_static/previews"
 STYLE = "author_year_list"
@@ -101,8 +103,9 @@ class Folds(SphinxPostTransform):
         boxes = [
             n
             for n in self.document.findall(nodes.Admonition)
-            if FOLDED & set(n.get("classes", ()))
+            if FOLDED & set(n.get("classes", ())) or is_exercise_node(n)
         ]
+        exercises: dict[str, fold] = {}
         for box in boxes:
             title = next(
                 (child for child in box.children if isinstance(child, nodes.title)),
@@ -113,12 +116,36 @@ class Folds(SphinxPostTransform):
             made = fold("", ids=box["ids"], classes=["admonition", *box["classes"]])
             link = next(iter(title.findall(nodes.reference)), None)
             made += fold_title("", "", *without_links(title))
+            if is_exercise_node(box):
+                made[0].insert(0, self.number(box))
+                made[0] += self.kind(box)
             if link is not None:  # in the title it would catch the click that opens
                 back = link.deepcopy()
                 back.children = [nodes.Text("Back to the exercise")]
                 made += nodes.paragraph("", "", back, classes=["fold-back"])
             made.extend(child for child in box.children if child is not title)
             box.replace_self(made)
+            if is_exercise_node(box):
+                exercises |= dict.fromkeys(made["ids"], made)
+            elif box.get("target_label") in exercises:
+                made.parent.remove(made)
+                exercises[box["target_label"]] += made
+
+    def number(self, exercise: nodes.Element) -> nodes.inline:
+        """Its number, which Sphinx writes before the title of a box that is no fold."""
+        numbers = self.env.toc_fignumbers.get(self.env.docname, {}).get("exercise", {})
+        number = next((numbers[i] for i in exercise["ids"] if i in numbers), ())
+        words = f"Exercise {'.'.join(map(str, number))}".strip() + " "
+        return nodes.inline("", words, classes=["caption-number"])
+
+    @staticmethod
+    def kind(exercise: nodes.Element) -> list[nodes.Node]:
+        """How hard it is and how long it takes: its first line, taken out of it."""
+        first = next(exercise.findall(nodes.paragraph), None)
+        if first is None or [type(c) for c in first.children] != [nodes.emphasis]:
+            return []
+        first.parent.remove(first)
+        return [nodes.inline("", first.astext(), classes=["exercise-kind"])]
 
 
 def without_links(title: nodes.Element) -> list[nodes.Node]:

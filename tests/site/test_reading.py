@@ -45,6 +45,7 @@ def test_anchors_of_sections_are_words(site):
 @pytest.mark.parametrize("where", ["left", "middle", "right"])
 def test_a_solution_opens_wherever_its_title_is_clicked(visit, width, where):
     page = visit(CHAPTER, width=width).page
+    page.locator("details.exercise > summary").first.click()
     fold = page.locator("details.solution").first
     title = fold.locator("> summary")
     box = title.bounding_box()
@@ -62,13 +63,33 @@ def test_a_solution_opens_wherever_its_title_is_clicked(visit, width, where):
 
 def test_a_solution_opens_by_keyboard_and_by_a_link_to_it(visit):
     page = visit(CHAPTER).page
-    fold = page.locator("details.solution").first
-    fold.locator("> summary").focus()
-    page.keyboard.press("Enter")
-    assert fold.evaluate("fold => fold.open")
+    for kind in ("exercise", "solution"):
+        fold = page.locator(f"details.{kind}").first
+        fold.locator("> summary").focus()
+        page.keyboard.press("Enter")
+        assert fold.evaluate("fold => fold.open")
     second = page.locator("details.solution").nth(1)
+    assert not second.is_visible()
     page.evaluate("anchor => { location.hash = anchor }", second.get_attribute("id"))
     page.wait_for_function("document.querySelectorAll('details.solution')[1].open")
+    assert second.is_visible()
+
+
+@pytest.mark.parametrize("path", chapter_pages()[1:])
+def test_an_exercise_says_what_it_is_and_holds_its_solution(site, path):
+    page = lxml.html.parse(site / path)
+    exercises = page.xpath("//details[contains(@class, 'exercise')]")
+    number = path.split("/")[1].split("_")[0].lstrip("0")
+    assert len(exercises) >= 5
+    assert page.xpath("//div[contains(@class, 'exercise')]") == []
+    for place, exercise in enumerate(exercises, 1):
+        title = " ".join(exercise.xpath("string(summary)").split())
+        assert re.fullmatch(
+            rf"Exercise {number}\.{place} \(.+\) (Easy|Medium|Hard) · .+ · about \d+ minutes", title
+        )
+    solutions = page.xpath("//details[contains(@class, 'solution')]")
+    assert len(solutions) >= len(exercises) - 1
+    assert [s.get("id") for s in solutions if "exercise" not in s.getparent().get("class", "")] == []
 
 
 @pytest.mark.parametrize("path", chapter_pages())
@@ -294,6 +315,7 @@ CODE = """() => [...document.querySelectorAll('.cell_input div.highlight pre')].
 def test_code_is_readable_on_a_laptop(visit, path):
     """At least 13 pixels, and what has up to 85 columns does not scroll."""
     page = visit(path, width=1280).page
+    page.evaluate("for (const fold of document.querySelectorAll('details')) fold.open = true")
     blocks = page.evaluate(CODE)
     assert len(blocks) > 10
     assert min(block["size"] for block in blocks) >= 13

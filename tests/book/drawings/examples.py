@@ -1,6 +1,6 @@
 """Every drawing once, with small numbers, for the tests that look at all of them."""
 
-from tformer_lib.book.drawings import attention
+from tformer_lib.book.drawings import attention, layers
 from tformer_lib.book.drawings.attention import softmax
 
 SCORES = [-3.56, -0.22, -0.89, -5.56, -14.22]
@@ -8,6 +8,7 @@ WEIGHTS = softmax(SCORES)
 K = [[1.0, 0, 0, 1], [0, 1, 0, 1], [0, 0, 1, 0]]
 V = [[3.0, 0, 0, 3], [0, 6, 0, 3], [0, 0, 6, 0]]
 Q = [[1.2, 0, 0, 1.2], [0, 2.4, 0, 1.2], [0, 0, 3.6, 0]]
+Z = [[1.2, 0, 0, 1.2], [0, 2.4, 0, 1.2], [0, 0, 3.6, 0], [1.2, 2.4, 0, 2.4]]
 A = [
     ["1/3", "1/10", "1/11", "2/9"],
     ["1/6", "2/5", "1/11", "2/9"],
@@ -31,12 +32,12 @@ def soft_lookup(**changes):
 
 
 def attention_matrices(**changes):
-    return attention.attention_matrices(**({"Q": Q, "K": K, "V": V, "A": A, "Y": Y} | changes))
+    return attention.attention_matrices(**({"Q": Q, "K": K, "V": V, "Z": Z, "A": A, "Y": Y} | changes))
 
 
 def negative_matrices():
-    minus = [[-x for x in row] for row in Q]
-    return attention_matrices(Q=minus, Y=[[-x for x in row] for row in Y])
+    Q_, Z_, Y_ = ([[-x for x in row] for row in X] for X in (Q, Z, Y))
+    return attention_matrices(Q=Q_, Z=Z_, Y=Y_)
 
 
 def columns_and_rows(**changes):
@@ -67,6 +68,34 @@ def causal_mask_words(**changes):
     return attention.causal_mask_words(**({"words": ["the", "cat", "sat", "down"]} | changes))
 
 
+def padding_mask(**changes):
+    return attention.padding_mask(**({"sentences": [["the", "cat", "sat"], ["down"]]} | changes))
+
+
+def letter_memory(**changes):
+    arguments = {
+        "letters": ["c", "k", "a", "m", "t", "z"],
+        "digits": [7, 2, 9, 1, 4, 0],
+        "asked": "k",
+        "weights": [0.01, 0.95, 0.02, 0.0, 0.01, 0.01],
+        "answer": 2,
+    }
+    return attention.letter_memory(**(arguments | changes))
+
+
+def pushed_scores(**changes):
+    arguments = {
+        "values": [[0.0, 2.6], [3.0, 2.4], [4.4, 0.4], [2.2, -0.4], [-0.6, 0.3]],
+        "weights": [0.3, 0.25, 0.05, 0.25, 0.15],
+        "gradient": [-1.0, -0.2],
+    }
+    return attention.pushed_scores(**(arguments | changes))
+
+
+def floors(**changes):
+    return layers.layers(**({"floors": ["book", "analysis | measures | pretrained", "models"]} | changes))
+
+
 EXAMPLES = (
     soft_lookup,
     attention_matrices,
@@ -75,4 +104,8 @@ EXAMPLES = (
     mask_before_softmax,
     decoder_looks_back,
     causal_mask_words,
+    padding_mask,
+    letter_memory,
+    pushed_scores,
+    floors,
 )

@@ -1,13 +1,13 @@
 """All drawings: the same in every run, described, with their numbers in them, and files equal to the code."""
 
+import itertools
 import json
 import re
 import subprocess
 import sys
-from itertools import combinations
 from pathlib import Path
 
-import draw_cards
+import draw_pictures
 import lxml.etree
 import pytest
 import torch
@@ -19,7 +19,7 @@ from tformer_lib.book.drawings import cards
 from tformer_lib.book.drawings.drawing import Drawing
 from tformer_lib.book.drawings.lettering import LEAST, fitting, number, width_of
 from tformer_lib.book.drawings.primitives import Scene
-from tformer_lib.book.drawings.roles import QUERY, ROLES, style_variables
+from tformer_lib.book.drawings.roles import KEY, QUERY, ROLES, VALUE, style_variables
 from tformer_lib.book.plots import style
 
 ROOT = Path(__file__).parents[3]
@@ -83,7 +83,7 @@ def test_ids_are_a_drawings_own(example):
 
 
 def test_drawings_do_not_share_a_name():
-    for one, other in combinations([example() for example in EXAMPLES], 2):
+    for one, other in itertools.combinations([example() for example in EXAMPLES], 2):
         assert one.name != other.name
 
 
@@ -144,8 +144,34 @@ def test_one_query_is_in_colour_all_the_way():
         assert full_cells(svg, QUERY) == ["0.00", "0.00", "3.60"]
         by_name = {role.name: full_cells(svg, role) for role in ROLES}
         assert by_name["key"] == []
-        assert set(by_name["weights"]) == {"1/11", "8/11"}
+        scores, weights = ["0.00", "0.00", "3.60", "0.00"], ["1/11", "1/11", "8/11", "1/11"]
+        assert by_name["weights"] == scores + weights
         assert by_name["value"] == ["0.55", "0.82", "4.36"]
+
+
+def left_of(svg, cells):
+    """Where the boxes with these words begin, across."""
+    boxes = {words(g)[0]: g.find(f"{SVG}rect") for g in svg.iter(f"{SVG}g") if words(g)}
+    return {float(boxes[cell].get("x")) for cell in cells}
+
+
+def test_the_weights_stand_straight_under_the_scores():
+    Z = [["z0", "z1"], ["z2", "z3"], ["z4", "z5"]]
+    A = [["a0", "a1"], ["a2", "a3"], ["a4", "a5"]]
+    changes = {"Q": [[1, 0]], "K": [[1, 2, 3]], "V": [[1, 0, 1], [0, 1, 0]], "Y": [["y0", "y1"]] * 2}
+    wide, narrow = layouts(examples.attention_matrices(Z=Z, A=A, **changes))
+    for svg, column in itertools.product((wide, narrow), (0, 1)):
+        cells = [f"{letter}{row + column}" for letter in "za" for row in (0, 2, 4)]
+        assert len(left_of(svg, cells)) == 1
+        (arrow,) = [t for t in words(svg) if "softmax" in t]
+        assert arrow.startswith("÷ √Dh")
+    assert len(left_of(narrow, ["z1", "a1", "y1"])) == 1
+
+
+def test_long_numbers_are_set_one_above_the_other():
+    wide, narrow = layouts(examples.negative_matrices())
+    assert float(narrow.get("height")) > 2 * float(wide.get("height"))
+    assert "−3.60" in words(narrow)
 
 
 def test_text_and_code_have_the_same_query_in_colour():
@@ -176,6 +202,74 @@ def test_a_causal_mask_hatches_what_comes_later():
         assert len(hatched) == 4 * 3 / 2 + 1  # and the legend's
 
 
+def test_padding_is_hatched_for_every_query():
+    for svg in layouts(examples.padding_mask(sentences=[["one"], ["two", "or", "three"]], pad="-")):
+        hatched = [r for r in svg.iter(f"{SVG}rect") if "url(" in r.get("fill", "")]
+        assert len(hatched) == 3 * 2 + 1  # and the legend's
+        assert words(svg).count("-") == 2 + 2  # keys and queries
+        assert words(svg).count("two") == 2
+
+
+def test_the_letter_asked_is_in_colour_with_its_digit():
+    for svg in layouts(examples.letter_memory(asked="t")):
+        by_name = {role.name: full_cells(svg, role) for role in ROLES}
+        assert by_name == {"query": ["t"], "key": ["t"], "value": ["4", "2"], "weights": [], "stream": []}
+        bars = [float(r.get("height")) for r in svg.iter(f"{SVG}rect") if "weights" in r.get("fill")]
+        assert bars == pytest.approx([50 * w / 0.95 for w in (0.01, 0.95, 0.02, 0, 0.01, 0.01)], abs=0.1)
+        assert [word for word in words(svg) if word.startswith("W")] == [
+            "Wq: what to ask",
+            "Wk: what to compare with",
+            "Wv: what to hand over",
+        ]
+
+
+def pushes(svg):
+    """How far up the arrow under each name goes, from left to right; text and arrows are in line."""
+    found = {}
+    for head in svg.iter(f"{SVG}path"):
+        corners = [float(x) for x in re.findall(r"-?[\d.]+", head.get("d"))]
+        if head.get("fill") == "currentColor" and head.get("fill-opacity") == "0.8":
+            found[corners[0]] = corners[1]
+    lines = [[float(x) for x in re.findall(r"-?[\d.]+", p.get("d"))] for p in svg.iter(f"{SVG}path")]
+    level = max(line[1] for line in lines if len(line) == 4 and line[1] == line[3])
+    middles = [float(t.get("x")) for t in svg.iter(f"{SVG}text") if "".join(t.itertext()) in SHARES]
+    return [round(level - found[x], 1) for x in middles]
+
+
+SHARES = ("0.40", "0.10", "0.20", "0.30")
+
+
+def test_a_push_is_the_weight_times_the_way_beyond_the_line():
+    values = torch.tensor([[3.0, 1], [-1, 4], [-4, -1], [0.0, -2]], dtype=torch.float64)
+    weights, g = torch.tensor([0.4, 0.1, 0.2, 0.3]), torch.tensor([-2.0, 0.5], dtype=torch.float64)
+    scores = weights.double().log().requires_grad_()
+    (scores.softmax(dim=0) @ values @ g).backward()
+    drawing = examples.pushed_scores(values=values, weights=weights, gradient=g)
+    for svg in layouts(drawing):
+        drawn = torch.tensor(pushes(svg), dtype=torch.float64)
+        torch.testing.assert_close(drawn, -52 * scores.grad / scores.grad.abs().max(), atol=0.2, rtol=0)
+        assert sorted(full_cells(svg, VALUE)) == ["v1", "v1", "v4", "v4"]  # in the plane and beside it
+    assert "pushed up: v1, v4." in drawing.description
+    assert "down: v2, v3." in drawing.description
+
+
+def test_the_line_is_at_a_right_angle_to_the_gradient():
+    for svg in layouts(examples.pushed_scores(gradient=[0.0, -1.0])):
+        lines = [p for p in svg.iter(f"{SVG}path") if p.get("stroke-width") == "2"]
+        heights = [float(x) for p in lines for x in re.findall(r"-?[\d.]+", p.get("d"))[1::2]]
+        assert len(heights) == 4
+        assert len(set(heights)) == 1
+        assert set(full_cells(svg, VALUE)) == {"v1", "v2"}
+
+
+def test_a_value_on_the_line_is_not_pushed():
+    drawing = examples.pushed_scores(
+        values=[[0.0, 0], [4, 0], [2, 3], [2, -3]], weights=[0.25] * 4, gradient=[1, 0], names="abcd"
+    )
+    assert "pushed up: a." in drawing.description
+    assert "down: b." in drawing.description
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -193,6 +287,22 @@ def test_a_causal_mask_hatches_what_comes_later():
         (lambda: examples.decoder_looks_back(weights=[1.0]), "weights: expected 4, got 1"),
         (lambda: examples.causal_mask_words(words=[]), "words: expected at least one, got 0"),
         (lambda: examples.causal_mask_words(query=9), "there is no query 9 among 4"),
+        (lambda: examples.attention_matrices(Z=examples.Q), "the rows of Z: expected 4, got 3"),
+        (lambda: examples.padding_mask(sentences=[]), "sentences: expected at least one, got 0"),
+        (lambda: examples.padding_mask(sentences=[["a"], []]), "sentence 2: expected at least one, got 0"),
+        (lambda: examples.padding_mask(pad="cat"), "'cat' fills up sentences, so it cannot be a word"),
+        (lambda: examples.letter_memory(asked="q"), "there is no letter 'q' among"),
+        (lambda: examples.letter_memory(letters="ckamtc"), "each letter stands once in the memory"),
+        (lambda: examples.letter_memory(digits=[1]), "digits: expected 6, got 1"),
+        (lambda: examples.letter_memory(weights=[0.0] * 6), "weights must be at least 0 and not all 0"),
+        (lambda: examples.pushed_scores(values=[[1, 2, 3]]), "the columns of values: expected 2, got 3"),
+        (lambda: examples.pushed_scores(weights=[0.5, 0.5]), "weights: expected 5, got 2"),
+        (lambda: examples.pushed_scores(weights=[1, 1, 0, 0, 0]), "at least 0 and sum to one"),
+        (lambda: examples.pushed_scores(gradient=[0, 0]), "the gradient is zero"),
+        (lambda: examples.pushed_scores(gradient=[1]), "gradient: expected 2, got 1"),
+        (lambda: examples.pushed_scores(names=["a"]), "names: expected 5, got 1"),
+        (lambda: examples.pushed_scores(weights=[0, 0, 0, 0, 1.0]), "v5 and y are too close together"),
+        (lambda: examples.floors(floors=["book", "a | "]), "each floor needs at least one room"),
         (lambda: cards.card("99_none"), "there is no card for '99_none'"),
         (lambda: Drawing("a title", "", Scene(1, 1)), "a drawing needs a description"),
     ],
@@ -227,8 +337,12 @@ def test_every_primitive_draws():
     scene.arrow((10, 60), (10, 100), label="D", side="left")
     scene.brace(10, 100, 120, "N", up=True)
     scene.stream((0, 150), (200, 150), role=QUERY)
+    scene.map(20, 160, 100, 30, "W_{k}", slant=-0.2)
+    scene.area((130, 10), (190, 10), (160, 60), role=KEY, shade=1)
     (svg,) = layouts(Drawing("Parts", "Some parts.", scene))
-    assert words(svg) == ["Wq", "D", "N"]
+    assert words(svg) == ["Wq", "D", "N", "Wk"]
+    assert "M20,160 L120,160 L130,190 L10,190 Z" in svg.xpath("//@d")  # broad below
+    assert [p.get("fill-opacity") for p in svg.iter(f"{SVG}path") if p.get("fill") == KEY.fill] == ["0.48"]
     assert any(path.get("stroke-width") == "8" for path in svg.iter(f"{SVG}path"))
 
 
@@ -260,13 +374,14 @@ def test_a_card_is_small_and_has_no_words():
 
 
 def test_the_files_are_what_the_functions_draw():
-    """Run `python tools/draw_cards.py` after a change to the drawings."""
+    """Run `python tools/draw_pictures.py` after a change to the drawings."""
     found = {
-        str(path.relative_to(ROOT / "book"))
-        for folder in ("_static/cards", "_static/drawings", "_drawings")
-        for path in (ROOT / "book" / folder).iterdir()
+        path.relative_to(ROOT).as_posix()
+        for folder in ("book/_static/cards", "book/_static/drawings", "book/_drawings", "assets")
+        for path in (ROOT / folder).iterdir()
+        if path.suffix != ".png"
     }
-    expected = draw_cards.files()
+    expected = draw_pictures.files()
     assert found == set(expected)
     for name, text in expected.items():
-        assert (ROOT / "book" / name).read_text("utf8") == text, f"{name} is not up to date"
+        assert (ROOT / name).read_text("utf8") == text, f"{name} is not up to date"

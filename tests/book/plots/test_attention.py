@@ -8,6 +8,7 @@ from tformer_lib.book.plots.style import BookFigure
 
 GRID = torch.linspace(0, 1, 5)
 RUNS = {"one": torch.rand(3, 4), "two": torch.rand(3, 4)}
+WEIGHTS = {"with the root": torch.tensor([0.2, 0.5, 0.1, 0.2]), "without": torch.tensor([0.0, 0, 1, 0])}
 SPREAD = {
     "plain": [(torch.linspace(0, 2 * d, 11), torch.tensor(float(d))) for d in (1, 2, 4)],
     "scaled": [(torch.linspace(0, 1, 11), torch.tensor(1.0))] * 3,
@@ -17,6 +18,10 @@ SPREAD = {
 def figures():
     return {
         "kernel_fits": plots.kernel_fits(GRID, GRID, GRID, GRID, {0.1: GRID, 1.0: 2 * GRID}),
+        "answers_by_bandwidth": plots.answers_by_bandwidth(
+            GRID, 2 * GRID, GRID, {"h = 1": GRID, "h = 2": 3 * GRID, "h = 5": 4 * GRID}
+        ),
+        "first_weights": plots.first_weights(WEIGHTS),
         "bandwidth_error": plots.bandwidth_error(GRID + 0.1, torch.tensor([3.0, 2, 0.2, 2, 3]), 0.4),
         "effective_keys": plots.effective_keys(GRID, 64 - GRID, 64 - 2 * GRID, 64),
         "score_scale": plots.score_scale((1, 4, 16), SPREAD),
@@ -38,13 +43,41 @@ def test_draws_with_labelled_axes(name):
     assert isinstance(figure, BookFigure)
     assert figure._repr_png_().startswith(b"\x89PNG")
     assert figure.axes[0].get_ylabel()
-    assert any(axis.get_xlabel() for axis in figure.axes)
+    assert figure.get_supxlabel() or any(axis.get_xlabel() for axis in figure.axes)
 
 
 def test_each_bandwidth_has_its_panel_and_its_fit():
     panels = FIGURES["kernel_fits"].axes
     assert len(panels) == 2
     torch.testing.assert_close(lines(panels[1])[-1], 2 * GRID)
+
+
+def test_curves_differ_in_style_and_label_as_well_as_colour():
+    figure = FIGURES["answers_by_bandwidth"]
+    *curves, points = figure.axes[0].lines
+    for looks in ("linestyle", "label", "color"):
+        assert len({getattr(curve, f"get_{looks}")() for curve in curves}) == 3
+    torch.testing.assert_close(lines(figure.axes[0])[1:], [3 * GRID, 4 * GRID, 2 * GRID])
+    assert points.get_linestyle() == "None"
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["h = 1", "h = 2", "h = 5"]
+
+
+@pytest.mark.parametrize("n", [0, 5])
+def test_only_so_many_curves_can_be_told_apart(n):
+    with pytest.raises(ValueError, match=f"one to 4 curves can be told apart, got {n}"):
+        plots.answers_by_bandwidth(GRID, GRID, GRID, {str(h): GRID for h in range(n)})
+
+
+def test_weights_are_sorted_on_one_vertical_axis():
+    panels = FIGURES["first_weights"].axes
+    assert [panel.get_title() for panel in panels] == list(WEIGHTS)
+    heights = [panel.patches[0].get_data().values for panel in panels]
+    torch.testing.assert_close(
+        torch.tensor(heights[0]), torch.tensor([0.5, 0.2, 0.2, 0.1]).double(), atol=1e-6, rtol=0
+    )
+    assert list(heights[1]) == [1, 0, 0, 0]
+    assert panels[0].get_ylim() == panels[1].get_ylim()
+    assert [panel.texts[0].get_text() for panel in panels] == ["two largest:\n0.70", "two largest:\n1.00"]
 
 
 def test_the_best_bandwidth_is_marked():

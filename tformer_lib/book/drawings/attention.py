@@ -12,6 +12,7 @@ from tformer_lib.book.drawings.lettering import (
     fitting,
     listed,
     number,
+    plain,
     table,
     width_of,
 )
@@ -100,6 +101,7 @@ def attention_matrices(
     Q: Any,
     K: Any,
     V: Any,
+    Z: Any,
     A: Any,
     Y: Any,
     column: int = 0,
@@ -107,14 +109,16 @@ def attention_matrices(
     digits: int = 2,
     title: str = "Attention as two products of matrices",
 ) -> Drawing:
-    """Keys times queries give the weights, values times weights the output; one query's column in colour.
+    """Keys times queries give the scores, a softmax the weights under them, values times weights the output.
 
-    Matrices are tensors or lists of rows; a list may hold words, such as "2/5", in the place of numbers.
+    One query's column is in full colour. Matrices are tensors or lists of rows; a list may hold words, such
+    as "2/5", in the place of numbers.
 
     Args:
         Q: (Dh, N), a query in each column.
         K: (Dh, S), a key in each column; drawn transposed.
         V: (Dv, S), a value in each column.
+        Z: (S, N), the scores, the transposed keys times the queries.
         A: (S, N), the weights; each column sums to one.
         Y: (Dv, N), the output.
         column: which query is in full colour.
@@ -128,113 +132,122 @@ def attention_matrices(
     width, N, S = len(Q), len(Q[0]), len(K[0])
     table(K, "K", rows=width)
     table(V, "V", columns=S)
-    A, Y = table(A, "A", S, N), table(Y, "Y", len(V), N)
+    Z, A, Y = table(Z, "Z", S, N), table(A, "A", S, N), table(Y, "Y", len(V), N)
     if not 0 <= column < N:
         raise ValueError(f"there is no query {column} among {N}")
-    transposed = [list(row) for row in zip(*K, strict=True)]
-    description = (
-        f"First product: the transposed keys, S = {S} by Dh = {width}, times the queries, Dh by N = {N}; "
-        "divided by the root of Dh, a softmax over each column makes the weights A, S by N. Second product: "
-        f"the values, Dv = {len(V)} by S, times A give the output Y, Dv by N. "
-        f"Query {column + 1} is in full colour: its weights are "
-        f"{', '.join(number(a, digits) for a in column_of(A, column))}, its output "
-        f"{', '.join(number(y, digits) for y in column_of(Y, column))}."
+    scores, weights, output = (
+        ", ".join(number(value, decimals(X, digits)) for value in column_of(X, column)) for X in (Z, A, Y)
     )
+    description = (
+        f"First product: the transposed keys, S = {S} by Dh = {width}, times the queries, Dh by N = {N}, "
+        "give the scores, S by N. Straight below them, divided by the root of Dh and after a softmax over "
+        "each column, stand the weights A, S by N. Second product: "
+        f"the values, Dv = {len(V)} by S, times A give the output Y, Dv by N. "
+        f"Query {column + 1} is in full colour: its scores are {scores}, its weights {weights}, "
+        f"its output {output}."
+    )
+    transposed = [list(row) for row in zip(*K, strict=True)]
+    parts: dict[str, tuple[Role | None, list[list], str, str]] = {
+        "K^{T}": (KEY, transposed, "S", "D_{h}"),
+        "Q": (QUERY, Q, "D_{h}", "N"),
+        "K^{T}Q": (None, Z, "S", "N"),
+        "A": (WEIGHTS, A, "S", "N"),
+        "V": (VALUE, V, "D_{v}", "S"),
+        "Y": (VALUE, Y, "D_{v}", "N"),
+    }
 
     def grid(
-        scene: Scene, name: str, values: list[list], x: Pixels, y: Pixels, cell: Pixels, row: Pixels
+        scene: Scene, name: str, x: Pixels, y: Pixels, cell: Pixels, row: Pixels, *, above: bool = True
     ) -> None:
-        role = {"K^{T}": KEY, "Q": QUERY, "A": WEIGHTS, "V": VALUE, "Y": VALUE}[name]
-        down, across = {
-            "K^{T}": ("S", "D_{h}"),
-            "Q": ("D_{h}", "N"),
-            "A": ("S", "N"),
-            "V": ("D_{v}", "S"),
-            "Y": ("D_{v}", "N"),
-        }[name]
-        chosen = column if name in "QAY" else None
-        scene.matrix(x, y, values, cell, row, role=role, column=chosen, digits=decimals(values, digits))
+        """One of the matrices; where it stands under another with its columns, they are not counted again."""
+        role, values, down, across = parts[name]
+        chosen = column if across == "N" else None
+        shown = decimals(values, digits)
+        scene.matrix(x, y, values, cell, row, role=role, column=chosen, chosen=role or WEIGHTS, digits=shown)
         tall, broad = len(values) * row, len(values[0]) * cell
-        scene.sides(x, y, broad, tall, down, across)
+        scene.sides(x, y, broad, tall, down, across if above else "")
         scene.text(x + broad / 2, y + tall + 16, name, bold=True)
 
-    left = max(width, S)  # cells of the widest matrix that stands first in a line
-
     def wide() -> Scene:
-        """Two lines, each read like its equation; a query keeps its place from Q to A and from A to Y."""
-        row, sign, step = 32.0, 52.0, 116.0
-        cell = min(46.0, (684 - 24 - sign - step) / (left + 2 * N))
-        edge = 24 + left * cell
-        second = edge + sign
-        third = second + N * cell + step
-        scene = Scene(third + N * cell + 2, size=15)
-        tall = max(S, width) * row
-        y = 26.0
-        grid(scene, "K^{T}", transposed, edge - width * cell, y + (tall - S * row) / 2, cell, row)
-        scene.text(edge + 14, y + tall / 2, "·", size=18, bold=True)
-        grid(scene, "Q", Q, second, y + (tall - width * row) / 2, cell, row)
-        middle = third - 14 - step / 2
-        scene.arrow((middle - 38, y + tall / 2), (middle + 42, y + tall / 2))
-        for dy, words in ((-32, "÷ √D_{h}"), (-14, "softmax"), (16, "of each"), (33, "column")):
-            scene.text(middle - 4, y + tall / 2 + dy, words, muted=True)
-        grid(scene, "A", A, third, y + (tall - S * row) / 2, cell, row)
+        """Two lines, each read like its equation; the weights stand straight under their scores."""
+        row, margin, sign = 32.0, 28.0, 58.0
+        first, second = max(width, N), max(N, S)  # cells of the two places before the last
+        cell = min(46.0, (684 - margin - 2 * sign) / (first + second + N))
+        edge = margin + first * cell
+        middle = edge + sign + second * cell / 2
+        last = edge + 2 * sign + second * cell
+        scene = Scene(last + N * cell + 2, size=15)
 
-        y += tall + 66
-        tall = max(S, len(V)) * row
-        grid(scene, "V", V, edge - S * cell, y + (tall - len(V) * row) / 2, cell, row)
-        scene.text(edge + 14, y + tall / 2, "·", size=18, bold=True)
-        grid(scene, "A", A, second, y + (tall - S * row) / 2, cell, row)
-        scene.text(middle - 4, y + tall / 2, "=", size=18)
-        grid(scene, "Y", Y, third, y + (tall - len(V) * row) / 2, cell, row)
-        scene.height = y + tall + 28
+        def line(y: Pixels, names: Sequence[str], signs: Sequence[str], above: bool) -> Pixels:
+            """Three matrices and two signs; returns where the line ends."""
+            tall = max(len(parts[name][1]) for name in names) * row
+            cells = [len(parts[name][1][0]) * cell for name in names]
+            lefts = (edge - cells[0], middle - cells[1] / 2, last)
+            for name, x in zip(names, lefts, strict=True):
+                upper = y + (tall - len(parts[name][1]) * row) / 2
+                grid(scene, name, x, upper, cell, row, above=above or name != "A")
+            for x, mark in zip((edge, last - sign), signs, strict=True):
+                scene.text(x + 16, y + tall / 2, mark, size=18, bold=True)
+            return y + tall
+
+        y = line(26.0, ("K^{T}", "Q", "K^{T}Q"), "·=", True)
+        beneath = last + N * cell / 2
+        scene.arrow((beneath, y + 30), (beneath, y + 78))
+        words = "÷ √D_{h}, softmax of each column"
+        scene.text(beneath - 14, y + 49, words, anchor="end", muted=True)
+        scene.height = line(y + 84, ("Y", "V", "A"), "=·", False) + 28
         return scene
 
+    left = max(width, S)  # cells of the widest matrix that stands first in a narrow line
+
     def narrow() -> Scene:
-        """One above the other: each query's column goes straight down from Q over A to Y."""
-        margin, sign, row = 22.0, 42.0, 30.0
+        """One above the other: each query's column goes straight down from Q over scores and A to Y."""
+        margin, sign, row = 22.0, 42.0, 28.0
         cell = min(40.0, (PHONE - margin - sign - 2) / (left + N))
         scene = Scene(PHONE, size=14)
         second = PHONE - 2 - N * cell
         edge, middle = second - sign, PHONE - 2 - N * cell / 2
         tall = max(S, width) * row
         y = 26.0
-        grid(scene, "K^{T}", transposed, edge - width * cell, y + (tall - S * row) / 2, cell, row)
-        scene.text(edge + 12, y + tall / 2, "·", size=18, bold=True)
-        grid(scene, "Q", Q, second, y + (tall - width * row) / 2, cell, row)
-        y += tall + 34
-        scene.arrow((middle, y), (middle, y + 38))
-        scene.text(middle - 14, y + 7, "÷ √D_{h}, softmax", anchor="end", muted=True)
-        scene.text(middle - 14, y + 26, "of each column", anchor="end", muted=True)
-        y += 66
+        grid(scene, "K^{T}", edge - width * cell, y + (tall - S * row) / 2, cell, row)
+        scene.text(edge + 10, y + tall / 2, "·", size=18, bold=True)
+        grid(scene, "Q", second, y + (tall - width * row) / 2, cell, row)
+        y += tall + 36
+        scene.text(edge - 8, y + S * row / 2, "=", size=18, bold=True)
+        grid(scene, "K^{T}Q", second, y, cell, row, above=False)
+        y += S * row + 30
+        scene.arrow((middle, y), (middle, y + 44))
+        scene.text(middle - 14, y + 8, "÷ √D_{h}, softmax", anchor="end", muted=True)
+        scene.text(middle - 14, y + 27, "of each column", anchor="end", muted=True)
+        y += 50
         tall = max(S, len(V)) * row
-        grid(scene, "V", V, edge - S * cell, y + (tall - len(V) * row) / 2, cell, row)
-        scene.text(edge + 12, y + tall / 2, "·", size=18, bold=True)
-        grid(scene, "A", A, second, y + (tall - S * row) / 2, cell, row)
-        y += tall + 58
-        scene.text(edge - 8, y + len(Y) * row / 2, "=", size=18)
-        grid(scene, "Y", Y, second, y, cell, row)
+        grid(scene, "V", edge - S * cell, y + (tall - len(V) * row) / 2, cell, row)
+        scene.text(edge + 10, y + tall / 2, "·", size=18, bold=True)
+        grid(scene, "A", second, y + (tall - S * row) / 2, cell, row, above=False)
+        y += tall + 36
+        scene.text(edge - 8, y + len(Y) * row / 2, "=", size=18, bold=True)
+        grid(scene, "Y", second, y, cell, row, above=False)
         scene.height = y + len(Y) * row + 28
         return scene
 
     def stacked() -> Scene:
-        """For long numbers: all five one above the other."""
+        """For long numbers: all six one above the other."""
         row, margin = 30.0, 60.0
         cell = min(60.0, (PHONE - margin - 2) / max(left, N))
         middle = margin + N * cell / 2
         scene, y = Scene(PHONE, size=14), 26.0
-        for name, values in (("K^{T}", transposed), ("Q", Q), ("A", A), ("V", V), ("Y", Y)):
-            sign = {"Q": "·", "Y": "="}.get(name)
+        for name in ("K^{T}", "Q", "K^{T}Q", "A", "V", "Y"):
+            tall = len(parts[name][1]) * row
+            sign = {"Q": "·", "K^{T}Q": "=", "Y": "="}.get(name)
             if sign:
-                scene.text(12, y + len(values) * row / 2, sign, size=18, bold=True)
-            grid(scene, name, values, margin, y, cell, row)
-            y += len(values) * row + 58
-            if name == "Q":
-                scene.arrow((middle, y - 24), (middle, y + 14))
-                scene.text(middle + 14, y - 14, "÷ √D_{h}, softmax", anchor="start", muted=True)
-                scene.text(middle + 14, y + 5, "of each column", anchor="start", muted=True)
-                y += 44
-            elif name == "A":
-                y += 10
+                scene.text(12, y + tall / 2, sign, size=18, bold=True)
+            grid(scene, name, margin, y, cell, row, above=name != "A")
+            y += tall + 58
+            if name == "K^{T}Q":
+                scene.arrow((middle, y - 28), (middle, y + 18))
+                scene.text(middle + 14, y - 16, "÷ √D_{h}, softmax", anchor="start", muted=True)
+                scene.text(middle + 14, y + 3, "of each column", anchor="start", muted=True)
+                y += 24
             elif name == "V":
                 scene.text(margin + S * cell / 2 + 12, y - 42, "· A", anchor="start", bold=True)
         scene.height = y - 30
@@ -257,6 +270,7 @@ def worded_matrix(
     numbers: Sequence[Sequence],
     column: int | None = None,
     row: int | None = None,
+    blank: str | None = None,
     **options: Any,
 ) -> tuple[Pixels, Pixels]:
     """A matrix of weights with a token for each row and each column; returns its lower right corner.
@@ -270,19 +284,22 @@ def worded_matrix(
         numbers: a list of rows.
         column: the column in full colour, with its token.
         row: the row in full colour, with its token.
+        blank: a word whose tokens are only outlined.
         **options: passed to `Scene.matrix`.
     """
     (x, y), (label, cell), tall = corner, widths, 34.0
     left, top = x + label, y + 58
     scene.text(left + len(across[2]) * cell / 2, y + 10, across[1], muted=True)
     scene.text(x + label / 2 - 2, top - 20, down[1], muted=True)
+
+    def token(x: Pixels, y: Pixels, word: str, width: Pixels, role: Role, chosen: bool) -> None:
+        strength: Strength = "faint" if word == blank else "full" if chosen else "pale"
+        scene.token(x, y, word, width, role=None if word == blank else role, strength=strength)
+
     for i, word in enumerate(across[2]):
-        strength: Strength = "full" if i == column else "pale"
-        scene.token(left + (i + 0.5) * cell, top - 36, word, cell - 4, role=across[0], strength=strength)
+        token(left + (i + 0.5) * cell, top - 36, word, cell - 4, across[0], i == column)
     for i, word in enumerate(down[2]):
-        strength = "full" if i == row else "pale"
-        middle, upper = x + label / 2 - 2, top + 2 + i * tall
-        scene.token(middle, upper, word, label - 4, role=down[0], strength=strength)
+        token(x + label / 2 - 2, top + 2 + i * tall, word, label - 4, down[0], i == row)
     scene.matrix(left, top, numbers, cell, tall, role=WEIGHTS, column=column, row=row, **options)
     return left + len(across[2]) * cell, top + len(down[2]) * tall
 
@@ -546,6 +563,14 @@ def decoder_looks_back(
     return Drawing(title, description, wide, narrow)
 
 
+def mask_legend(scene: Scene, x: Pixels, y: Pixels) -> None:
+    """What the two kinds of cell in a mask mean, with its upper left corner at (x, y)."""
+    scene.box(x, y, 22, 22, role=WEIGHTS, shade=0.7)
+    scene.text(x + 32, y + 11, "True: may attend", anchor="start")
+    scene.box(x, y + 30, 22, 22, role=WEIGHTS, shade=0, masked=True)
+    scene.text(x + 32, y + 41, "False: may not", anchor="start")
+
+
 def causal_mask_words(
     words: Sequence[str], *, query: int | None = None, title: str = "The causal mask on real words"
 ) -> Drawing:
@@ -584,10 +609,7 @@ def causal_mask_words(
             shades=[[0.7 * yes for yes in row] for row in may],
             masked=[[not yes for yes in row] for row in may],
         )
-        scene.box(label, y + 14, 22, 22, role=WEIGHTS, shade=0.7)
-        scene.text(label + 32, y + 25, "True: may attend", anchor="start")
-        scene.box(label, y + 44, 22, 22, role=WEIGHTS, shade=0, masked=True)
-        scene.text(label + 32, y + 55, "False: may not", anchor="start")
+        mask_legend(scene, label, y + 14)
         scene.height = y + 70
         return scene
 
@@ -596,3 +618,321 @@ def causal_mask_words(
         return label, min(max(widest(words, size) + 16, 54), (room - 2 - label) / len(words))
 
     return Drawing(title, description, layout(*widths(15, 600), 15), layout(*widths(13.5, PHONE), 13.5))
+
+
+def padding_mask(
+    sentences: Sequence[Sequence[str]],
+    pad: str = "[pad]",
+    *,
+    title: str = "The padding mask of a batch",
+) -> Drawing:
+    """Sentences padded to one length, and which keys each may read: its words, and never the padding.
+
+    Queries are rows, keys columns, as in code; what is forbidden is hatched.
+
+    Args:
+        sentences: the words of each, without padding.
+        pad: what fills the shorter ones.
+        title: what it shows.
+
+    Raises:
+        ValueError: if there are no sentences, one has no words, or `pad` is among its words.
+    """
+    sentences = [listed(words, f"sentence {b + 1}") for b, words in enumerate(listed(sentences, "sentences"))]
+    for words in sentences:
+        if pad in words:
+            raise ValueError(f"{pad!r} fills up sentences, so it cannot be a word of {' '.join(words)!r}")
+    length = max(map(len, sentences))
+    padded = [[*words, *[pad] * (length - len(words))] for words in sentences]
+    said = " ".join(
+        f"Sentence {b + 1} is {' '.join(padded[b])}: each of its queries may attend to {', '.join(words)}."
+        for b, words in enumerate(sentences)
+    )
+    description = (
+        f"A batch of {len(sentences)} sentences, filled up with {pad} to {length} tokens. Each has a square "
+        "of booleans with a row for each query and a column for each key. The columns of words are True, may "
+        f"attend, and those of padding False, hatched, in every row alike. {said}"
+    )
+
+    def square(scene: Scene, x: Pixels, y: Pixels, label: Pixels, cell: Pixels, b: int) -> Pixels:
+        """One sentence's mask; returns where it ends below."""
+        words = padded[b]
+        scene.text(x + label + length * cell / 2, y + 10, f"Sentence {b + 1}", bold=True)
+        _, end = worded_matrix(
+            scene,
+            (x, y + 24),
+            (label, cell),
+            down=(QUERY, "queries", words),
+            across=(KEY, "keys", words),
+            numbers=[[""] * length for _ in words],
+            blank=pad,
+            shades=[[0.7 * (word != pad) for word in words] for _ in words],
+            masked=[[word == pad for word in words] for _ in words],
+        )
+        return end
+
+    def layout(size: Pixels, room: Pixels, *, stacked: bool) -> Scene:
+        every = [word for words in padded for word in words]
+        label, gap = widest([*every, "queries"], size) + 2 * PAD + 4, 36.0
+        beside = 1 if stacked else len(sentences)
+        free = (room - 2 - (beside - 1) * gap) / beside - label
+        cell = min(max(widest(every, size) + 2 * PAD + 6, 54), free / length)
+        across = label + length * cell
+        scene, y = Scene(beside * across + (beside - 1) * gap + 2, size=size), 0.0
+        for b in range(len(sentences)):
+            end = square(scene, 0 if stacked else b * (across + gap), y, label, cell, b)
+            y = end + 26 if stacked else 0
+        mask_legend(scene, label, end + 14)
+        scene.height = end + 70
+        return scene
+
+    return Drawing(title, description, layout(15, 690, stacked=False), layout(13.5, PHONE, stacked=True))
+
+
+def letter_memory(
+    letters: Sequence[str],
+    digits: Sequence,
+    asked: str,
+    weights: Any,
+    answer: Any,
+    *,
+    title: str = "A lookup that learns",
+) -> Drawing:
+    """A memory of letters, each with its digit; one letter is asked, and a digit answers.
+
+    Args:
+        letters: the letters in the memory, the keys.
+        digits: the digit of each, its value.
+        asked: one of the letters, the query.
+        weights: how much of each digit goes into the answer.
+        answer: the digit that is answered.
+        title: what it shows.
+
+    Raises:
+        ValueError: if the lengths differ, a letter stands twice in the memory, the one asked does not stand
+            there, or a weight is negative.
+    """
+    letters = listed(letters, "letters")
+    digits = [number(digit, 0) for digit in listed(digits, "digits", len(letters))]
+    weights, answer = listed(weights, "weights", len(letters)), number(answer, 0)
+    if len(set(letters)) < len(letters):
+        raise ValueError(f"each letter stands once in the memory, got {letters}")
+    if asked not in letters:
+        raise ValueError(f"there is no letter {asked!r} among {letters}")
+    if min(weights) < 0 or max(weights) == 0:
+        raise ValueError(f"weights must be at least 0 and not all 0, got {weights}")
+    chosen = letters.index(asked)
+    memory = ", ".join(f"{letter} {digit}" for letter, digit in zip(letters, digits, strict=True))
+    description = (
+        f"A memory of letters, each with a digit: {memory}. The letter {asked} is asked; the map Wq makes a "
+        "query of it, what to ask. The map Wk makes a key of each letter, what to compare with. Compared "
+        f"with the query, they get the weights {pairs_in_words(letters, weights)}. The map Wv makes a value "
+        f"of each digit, what to hand over; averaged with the weights, they answer {answer}."
+    )
+
+    def layout(label: Pixels, column: Pixels, size: Pixels) -> Scene:
+        xs = [label + (i + 0.5) * column for i in range(len(letters))]
+        left, broad, box = label + 2, len(letters) * column - 4, min(column - 10, 48)
+        middle = left + broad / 2
+        scene = Scene(label + len(letters) * column, size=size)
+
+        def pairs(y: Pixels, words: Sequence[str], role: Role) -> None:
+            """A row of the memory; what is asked for is in full colour."""
+            for i, (x, word) in enumerate(zip(xs, words, strict=True)):
+                scene.token(x, y, word, box, role=role, strength="full" if i == chosen else "pale", bold=True)
+
+        asks = width_of("W_{q}: what to ask", size) + 60
+        scene.token(middle, 2, asked, box, role=QUERY, strength="full", bold=True)
+        scene.line((middle, 32), (middle, 42))
+        scene.map(middle - asks / 2, 42, asks, 30, "W_{q}: what to ask", slant=0.25)
+        for x, weight in zip(xs, weights, strict=True):
+            scene.line((middle, 72), (x, 102), role=QUERY)
+            scene.text(x, 114, number(weight))
+            scene.bar(x, 176, 0.5 * column, 50 * weight / max(weights), WEIGHTS)
+        scene.line((left, 176), (left + broad, 176))
+        upper = broad / 1.1
+        scene.map(middle - upper / 2, 188, upper, 30, "W_{k}: what to compare with", slant=-0.1)
+        for x in xs:
+            scene.line((x, 218), (x, 230))
+            scene.line((x, 294), (x, 306))
+        pairs(230, letters, KEY)
+        pairs(264, digits, VALUE)
+        scene.map(left, 306, broad, 30, "W_{v}: what to hand over", slant=0.09)
+        for x, weight in zip(xs, weights, strict=True):
+            start = middle + (x - middle) * 0.9
+            scene.line((start, 339), (middle, 384), role=WEIGHTS, width=1 + 10 * weight / sum(weights))
+        scene.token(middle, 380, answer, box, 32, role=VALUE, strength="full", bold=True)
+        names = {"asked": 17, "weights": 151, "letters": 245, "digits": 279, "answer": 396}
+        for name, y in names.items():
+            scene.text(0, y, name, anchor="start", muted=True)
+        scene.height = 414
+        return scene
+
+    return Drawing(
+        title,
+        description,
+        layout(84, min(62, 600 / len(letters)), 15),
+        layout(58, (PHONE - 58) / len(letters), 13.5),
+    )
+
+
+def pushed_scores(
+    values: Any,
+    weights: Any,
+    gradient: Any,
+    names: Sequence[str] | None = None,
+    *,
+    digits: int = 2,
+    title: str = "What a score learns from an error",
+) -> Drawing:
+    """Which scores descent pushes up, and how far: those of the values on the side to which it wants to move.
+
+    The output y is the average of the values. The line through it at a right angle to the gradient g parts
+    the values whose score goes up from those whose score goes down. A push is A_s times the distance of v_s
+    from that line, times the length of g, which lengthens all pushes alike.
+
+    Args:
+        values: (S, 2), a point in the plane for each key.
+        weights: a number for each; together one.
+        gradient: two numbers, that of the loss with respect to y.
+        names: what the values are called; by default v1, v2 and so on.
+        digits: decimals of the weights.
+        title: what it shows.
+
+    Raises:
+        ValueError: if the lengths differ, the weights are negative or do not sum to one, the gradient is
+            zero, or two points are too close together to be drawn.
+    """
+    points = [(float(x), float(y)) for x, y in table(values, "values", columns=2)]
+    weights = listed(weights, "weights", len(points))
+    g = [float(part) for part in listed(gradient, "gradient", 2)]
+    called = [f"v_{{{s + 1}}}" for s in range(len(points))] if names is None else list(names)
+    listed(called, "names", len(points))
+    if min(weights) < 0 or abs(sum(weights) - 1) > 1e-3:
+        raise ValueError(f"weights must be at least 0 and sum to one, got {weights}")
+    if math.hypot(*g) == 0:
+        raise ValueError("the gradient is zero: it pushes no score")
+    output = tuple(sum(a * point[i] for a, point in zip(weights, points, strict=True)) for i in (0, 1))
+    n = (-g[0] / math.hypot(*g), -g[1] / math.hypot(*g))  # where the output should go
+    beyond = [(x - output[0]) * n[0] + (y - output[1]) * n[1] for x, y in points]  # distance from the line
+    pushes = [a * d for a, d in zip(weights, beyond, strict=True)]
+    signs = [0 if abs(p) <= 1e-9 * max(map(abs, beyond)) else 1 if p > 0 else -1 for p in pushes]
+    most = max(map(abs, pushes)) or 1.0
+
+    def told(sign: int) -> str:
+        """The names of those that are pushed to one side."""
+        return ", ".join(plain(name) for name, s in zip(called, signs, strict=True) if s == sign) or "none"
+
+    by_push = sorted(range(len(points)), key=lambda s: -abs(pushes[s]))
+    description = (
+        f"A plane with the values as points and their average, the output y, from which an arrow, -g, shows "
+        "where descent wants it to go. The line through y at a right angle to the arrow parts the values. "
+        f"Those on the arrow's side have their scores pushed up: {told(1)}. Those on the other side, down: "
+        f"{told(-1)}. A push is as strong as the weight times the distance from the line; from the strongest "
+        f"to the weakest: {', '.join(plain(called[s]) for s in by_push)}. "
+        f"Weights, {pairs_in_words([plain(name) for name in called], weights)}."
+    )
+    # The arrow has one length, a third of the points' extent: its direction is what counts.
+    extent = max(math.hypot(x - a, y - b) for x, y in points for a, b in points)
+    tip, end = (
+        (output[0] + share * extent * n[0], output[1] + share * extent * n[1]) for share in (0.3, 0.38)
+    )
+
+    def plane(scene: Scene, x: Pixels, y: Pixels, width: Pixels, height: Pixels) -> None:
+        """The points in a frame with its upper left corner at (x, y)."""
+        size = scene.size
+        broad, tall = max(widest(called, size) + 12, 30), 28.0
+        spots = [*points, output, tip, end]
+        low, high = ([f(spot[i] for spot in spots) for i in (0, 1)] for f in (min, max))
+        room = (width - broad - 16, height - tall - 16)
+        scale = min(room[i] / max(high[i] - low[i], 1e-9) for i in (0, 1))
+
+        def at(spot: Sequence[Pixels]) -> tuple[Pixels, Pixels]:
+            across, up = (scale * (spot[i] - (low[i] + high[i]) / 2) for i in (0, 1))
+            return x + width / 2 + across, y + height / 2 - up
+
+        places, centre = [at(point) for point in points], at(output)
+        known = list(zip([*called, "y"], [*places, centre], strict=True))
+        for i, (one, here) in enumerate(known):
+            for other, there in known[:i]:
+                if abs(here[0] - there[0]) < broad + 2 and abs(here[1] - there[1]) < tall + 2:
+                    raise ValueError(f"{plain(other)} and {plain(one)} are too close together to be drawn")
+        dx, dy = n[0], -n[1]  # on the page, y goes down
+        corners = [(x, y), (x + width, y), (x + width, y + height), (x, y + height)]
+        side = [(a - centre[0]) * dx + (b - centre[1]) * dy for a, b in corners]
+        region, edge = [], []
+        for i, corner in enumerate(corners):
+            j = (i + 1) % 4
+            if side[i] >= 0:
+                region.append(corner)
+            if (side[i] >= 0) != (side[j] >= 0):
+                share = side[i] / (side[i] - side[j])
+                (a, b), (c, d) = corner, corners[j]
+                edge.append((a + share * (c - a), b + share * (d - b)))
+                region.append(edge[-1])
+        scene.area(*region)
+        scene.line(*corners, corners[0], width=1, opacity=0.25)
+
+        def clear(a: Pixels, b: Pixels, far: Pixels) -> tuple[Pixels, Pixels]:
+            """Where a line along the arrow leaves the token at (a, b); it stays there if it ends within."""
+            out = min(broad / 2 / max(abs(dx), 1e-9), tall / 2 / max(abs(dy), 1e-9)) + 1
+            step = math.copysign(min(out, abs(far)), far)
+            return a + step * dx, b + step * dy
+
+        for crossing in edge:
+            away = math.dist(crossing, centre)
+            share = (min(broad, tall) / 2 + 3) / away
+            near = [c + share * (e - c) for c, e in zip(centre, crossing, strict=True)]
+            scene.line(crossing, (near[0], near[1]), width=2, opacity=0.8)
+        for (a, b), far in zip(places, beyond, strict=True):
+            start, foot = clear(a, b, -far * scale), (a - far * scale * dx, b - far * scale * dy)
+            if math.dist(start, foot) > 1:
+                scene.line(start, foot, width=1, dashed=True)
+        head = at(tip)
+        scene.arrow(clear(*centre, math.dist(head, centre)), head, width=3)
+        beside = [(head[0] + 22 * a, head[1] + 17 * b) for a, b in ((dx, dy), (-dy, dx), (dy, -dx))]
+        scene.text(*max(beside, key=lambda spot: min(math.dist(spot, place) for place in places)), "−g")
+        for name, (a, b), sign in zip(called, places, signs, strict=True):
+            strength: Strength = "full" if sign > 0 else "pale"
+            options: dict[str, Any] = {"role": VALUE, "strength": strength, "radius": tall / 2}
+            scene.box(a - broad / 2, b - tall / 2, broad, tall, name, **options)
+        left, upper = centre[0] - broad / 2, centre[1] - tall / 2
+        scene.box(left, upper, broad, tall, "y", radius=tall / 2, bold=True)
+
+    def strip(scene: Scene, x: Pixels, y: Pixels, label: Pixels, cell: Pixels) -> Pixels:
+        """Name, weight and push of each value; returns where it ends below."""
+        xs = [x + label + (s + 0.5) * cell for s in range(len(points))]
+        right, broad = xs[-1] + cell / 2, min(max(widest(called, scene.size) + 12, 30), cell - 4)
+        for at, name, sign in zip(xs, called, signs, strict=True):
+            strength: Strength = "full" if sign > 0 else "pale"
+            scene.box(at - broad / 2, y, broad, 28, name, role=VALUE, strength=strength, radius=14)
+        base, middle = y + 88, y + 176
+        for at, weight, push, sign in zip(xs, weights, pushes, signs, strict=True):
+            scene.bar(at, base, 0.5 * cell, 44 * weight / max(weights), WEIGHTS)
+            scene.text(at, base + 13, number(weight, digits))
+            length = 52 * push / most
+            if sign:
+                thick = min(3.0, max((0.6 * abs(length) - 4) / 2.2, 0.5))
+                scene.arrow((at, middle), (at, middle - length), width=thick)
+        for level in (base, middle):
+            scene.line((x + label, level), (right, level))
+        for words, level in (("weight", base - 20), ("score up", middle - 28), ("score down", middle + 28)):
+            scene.text(x, level, words, anchor="start", muted=True)
+        return middle + 56
+
+    def layout(size: Pixels, *, stacked: bool) -> Scene:
+        label = widest(["score down"], size) + 8
+        scene = Scene(PHONE if stacked else 688, size=size)
+        if stacked:
+            plane(scene, 0, 0, PHONE, 270)
+            scene.height = strip(scene, 0, 288, label, (PHONE - label) / len(points))
+        else:
+            width = 340.0
+            cell = min((scene.width - width - 28 - label) / len(points), 52)
+            scene.width = width + 28 + label + len(points) * cell
+            scene.height = 270
+            plane(scene, 0, 0, width, scene.height)
+            strip(scene, width + 28, 14, label, cell)
+        return scene
+
+    return Drawing(title, description, layout(15, stacked=False), layout(13.5, stacked=True))

@@ -201,6 +201,7 @@ class Scene:
         role: Role | None = None,
         column: int | None = None,
         row: int | None = None,
+        chosen: Role | None = None,
         shades: Sequence[Sequence[Pixels]] | None = None,
         masked: Sequence[Sequence[bool]] | None = None,
         digits: int = 2,
@@ -217,6 +218,7 @@ class Scene:
             role: its colour.
             column: the column in full colour.
             row: the row in full colour.
+            chosen: the colour of that column or row, if it is another.
             shades: how strong the tint of each cell is, from 0 to 1.
             masked: where it is hatched.
             digits: decimals of the numbers.
@@ -237,7 +239,7 @@ class Scene:
                 cell,
                 height,
                 words[i][j],
-                role=role,
+                role=(chosen or role) if (i, j) in full else role,
                 strength="full" if (i, j) in full else "pale",
                 shade=0.2 if shades is None else shades[i][j],
                 masked=(i, j) in hatched,
@@ -256,7 +258,10 @@ class Scene:
     def map(
         self, x: Pixels, y: Pixels, width: Pixels, height: Pixels, name: str, *, slant: Pixels = 0.2
     ) -> None:
-        """A linear map: a trapezium with its name, broad where the vector comes in."""
+        """A linear map: a trapezium with its name, broad where the vector comes in.
+
+        `width` is that of its upper edge. With a negative slant the lower edge is the broad one.
+        """
         inset = slant * width / 2
         corners = (x, y, x + width, y, x + width - inset, y + height, x + inset, y + height)
         group = drawsvg.Group(class_="tformer-cell")
@@ -265,7 +270,7 @@ class Scene:
                 *map(_at, corners), close=True, fill="none", stroke="currentColor", stroke_opacity=0.6
             )
         )
-        size = fitting([name], width - 2 * inset, self.size)
+        size = fitting([name], width - 2 * abs(inset), self.size)
         group.append(self._words(x + width / 2, y + height / 2, name, size))
         self.elements.append(group)
 
@@ -273,6 +278,12 @@ class Scene:
         """A bar that stands on the line `base` with its middle at x."""
         place = (_at(x - width / 2), _at(base - height), _at(width), _at(height))
         self.elements.append(drawsvg.Rectangle(*place, fill=role.fill))
+
+    def area(self, *points: tuple[Pixels, Pixels], role: Role | None = None, shade: Pixels = 0.0) -> None:
+        """A tinted region between the points; `shade` is as that of a pale box."""
+        fill = "currentColor" if role is None else role.fill
+        corners = [_at(value) for point in points for value in point]
+        self.elements.append(drawsvg.Lines(*corners, close=True, fill=fill, fill_opacity=_shade(shade)))
 
     # Lines
 

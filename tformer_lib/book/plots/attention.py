@@ -40,6 +40,53 @@ def kernel_fits(
 
 
 @book_style
+def answers_by_bandwidth(
+    keys: Float[Tensor, " S"],
+    values: Float[Tensor, " S"],
+    grid: Float[Tensor, " G"],
+    answers: Mapping[str, Float[Tensor, " G"]],
+) -> BookFigure:
+    """The temperatures of a day as points, and what the soft lookup answers at every hour.
+
+    `answers` goes from a label ("h = 0.5") to a curve, one for each bandwidth.
+
+    Raises:
+        ValueError: if there are no curves, or more than four.
+    """
+    figure, axis = new_figure(height=2.2)
+    styles = ((RED, "-"), (BLUE, "--"), (PURPLE, "-."), (BLACK, ":"))
+    if not 1 <= len(answers) <= len(styles):
+        raise ValueError(f"one to {len(styles)} curves can be told apart, got {len(answers)}")
+    for (label, answer), (colour, line) in zip(answers.items(), styles, strict=False):
+        axis.plot(grid, answer, line, color=colour, label=label)
+    axis.plot(keys, values, "o", color=GREY, markersize=7, zorder=3)
+    axis.set_xticks(keys.tolist())
+    axis.set(xlabel="hour of the day", ylabel="temperature (°C)")
+    legend_above(axis)
+    return figure
+
+
+@book_style
+def first_weights(weights: Mapping[str, Float[Tensor, " S"]]) -> BookFigure:
+    """One query's weights, the largest first, as bars: a panel for each label, with one vertical axis.
+
+    `weights` goes from a label ("with the root", "without") to the weights of all keys.
+    """
+    figure, axes = new_figure(1, len(weights), height=2.2, sharey=True, squeeze=False)
+    for axis, (label, each) in zip(axes[0], weights.items(), strict=True):
+        ordered = each.sort(descending=True).values
+        edges = [rank + 0.5 for rank in range(len(ordered) + 1)]
+        axis.stairs(ordered.tolist(), edges, fill=True, color=PURPLE)
+        axis.set_title(label)
+        axis.set_xticks([1, len(ordered) // 2, len(ordered)])
+        largest = float(ordered[:2].sum())
+        axis.text(0.97, 0.9, f"two largest:\n{largest:.2f}", transform=axis.transAxes, ha="right", va="top")
+    axes[0, 0].set_ylabel("weight")
+    figure.supxlabel("keys, the largest weight first")
+    return figure
+
+
+@book_style
 def bandwidth_error(bandwidths: Float[Tensor, " R"], error: Float[Tensor, " R"], noise: float) -> BookFigure:
     """Error of the regression against its bandwidth, with the two limits named."""
     figure, axis = new_figure(height=3.2)
@@ -130,7 +177,7 @@ def accuracy_by_length(
 @book_style
 def alignment(weights: Float[Tensor, "N S"], source: Sequence[str], target: Sequence[str]) -> BookFigure:
     """Attention weights as a map: written words down, read words across, each row summing to one."""
-    figure, axis = new_figure(height=4.2)
+    figure, axis = new_figure(height=3.4)
     image = axis.imshow(weights.numpy(force=True), vmin=0, vmax=1)
     axis.set_xticks(range(len(source)), source, rotation=45, ha="right")
     axis.set_yticks(range(len(target)), target)

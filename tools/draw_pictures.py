@@ -1,16 +1,18 @@
-"""Writes the drawings that pages hold as files: a card for each chapter, and the first page's picture.
+"""Writes the drawings that pages hold as files: cards of chapters, the first page's picture, the floors.
 
 Run it after a change to `tformer_lib/book/drawings` and look at what changed; a test holds the files equal to
 what this writes.
 """
 
+import tomllib
 from pathlib import Path
 
 from tformer_lib.book.drawings.attention import soft_lookup, softmax
 from tformer_lib.book.drawings.cards import card, chapters
 from tformer_lib.book.drawings.drawing import Drawing
+from tformer_lib.book.drawings.layers import layers
 
-BOOK = Path(__file__).resolve().parents[1] / "book"
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def first_picture() -> Drawing:
@@ -30,17 +32,23 @@ def first_picture() -> Drawing:
     )
 
 
+def floors() -> Drawing:
+    """The package's floors, from the contract that import-linter holds."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))["tool"]["importlinter"]
+    return layers(next(c["layers"] for c in settings["contracts"] if c["id"] == "floors"))
+
+
 def files() -> dict[str, str]:
-    """What is written, by its path in `book`: what pages take in, and the picture as a file for slides."""
-    found = {f"_static/cards/{chapter}.svg": card(chapter).to_inline_svg() for chapter in chapters()}
+    """What is written, by its path: what pages take in, and pictures as files."""
+    found = {f"book/_static/cards/{chapter}.svg": card(chapter).to_inline_svg() for chapter in chapters()}
     for name, drawing in {"soft_lookup": first_picture()}.items():
-        found[f"_drawings/{name}.html"] = drawing.to_html() + "\n"
-        found[f"_static/drawings/{name}.svg"] = drawing.to_svg()
-    return found
+        found[f"book/_drawings/{name}.html"] = drawing.to_html() + "\n"
+        found[f"book/_static/drawings/{name}.svg"] = drawing.to_svg()
+    return found | {"assets/floors.svg": floors().to_svg()}
 
 
 if __name__ == "__main__":
     for name, text in files().items():
-        (BOOK / name).parent.mkdir(exist_ok=True)
-        (BOOK / name).write_text(text, "utf8", newline="\n")
-    print(f"{len(files())} files in {BOOK}")
+        (ROOT / name).parent.mkdir(exist_ok=True)
+        (ROOT / name).write_text(text, "utf8", newline="\n")
+    print(f"{len(files())} files in {ROOT}")
