@@ -29,7 +29,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 from notebook_claims import CLAIM
-from notebook_figures import figure_problem, png_outputs
+from notebook_figures import COARSE, figure_problem, png_outputs
 
 ROOT = Path(__file__).resolve().parents[1]
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}

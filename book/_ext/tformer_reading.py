@@ -145,7 +145,8 @@ class Folds(SphinxPostTransform):
         if first is None or [type(c) for c in first.children] != [nodes.emphasis]:
             return []
         first.parent.remove(first)
-        return [nodes.inline("", first.astext(), classes=["exercise-kind"])]
+        words = nodes.inline("", first.astext(), classes=["exercise-kind"])
+        return [nodes.Text(" "), words]
 
 
 def without_links(title: nodes.Element) -> list[nodes.Node]:

@@ -22,6 +22,9 @@ def figures():
             GRID, 2 * GRID, GRID, {"h = 1": GRID, "h = 2": 3 * GRID, "h = 5": 4 * GRID}
         ),
         "first_weights": plots.first_weights(WEIGHTS),
+        "who_reads_whom": plots.who_reads_whom(
+            {"before": torch.ones(3, 3) / 3, "after": torch.eye(3)}, "abc"
+        ),
         "bandwidth_error": plots.bandwidth_error(GRID + 0.1, torch.tensor([3.0, 2, 0.2, 2, 3]), 0.4),
         "effective_keys": plots.effective_keys(GRID, 64 - GRID, 64 - 2 * GRID, 64),
         "score_scale": plots.score_scale((1, 4, 16), SPREAD),
@@ -78,6 +81,16 @@ def test_weights_are_sorted_on_one_vertical_axis():
     assert list(heights[1]) == [1, 0, 0, 0]
     assert panels[0].get_ylim() == panels[1].get_ylim()
     assert [panel.texts[0].get_text() for panel in panels] == ["two largest:\n0.70", "two largest:\n1.00"]
+
+
+def test_letters_are_asked_down_and_read_across():
+    before, after, bar = FIGURES["who_reads_whom"].axes
+    assert (before.get_title(), after.get_title()) == ("before", "after")
+    assert (after.images[0].get_array() == torch.eye(3).numpy()).all()
+    assert after.images[0].get_clim() == before.images[0].get_clim() == (0, 1)
+    assert bar.get_ylabel() == "weight"
+    with pytest.raises(ValueError, match=r"late: expected weights for 3 letters, got \(2, 3\)"):
+        plots.who_reads_whom({"late": torch.ones(2, 3)}, "abc")
 
 
 def test_the_best_bandwidth_is_marked():

@@ -107,6 +107,8 @@ def attention_matrices(
     column: int = 0,
     *,
     digits: int = 2,
+    queries: str = "Q",
+    step: tuple[str, str] | None = None,
     title: str = "Attention as two products of matrices",
 ) -> Drawing:
     """Keys times queries give the scores, a softmax the weights under them, values times weights the output.
@@ -123,11 +125,15 @@ def attention_matrices(
         Y: (Dv, N), the output.
         column: which query is in full colour.
         digits: decimals of the numbers.
+        queries: the name of Q, if it is drawn in other units.
+        step: what makes weights of the scores, if it is not the softmax; a narrow layout has its two parts
+            on two lines.
         title: what it shows.
 
     Raises:
         ValueError: if the shapes do not go together, or there is no such column.
     """
+    step = step or ("÷ √D_{h}, softmax", "of each column")
     Q, K, V = table(Q, "Q"), table(K, "K"), table(V, "V")
     width, N, S = len(Q), len(Q[0]), len(K[0])
     table(K, "K", rows=width)
@@ -140,12 +146,12 @@ def attention_matrices(
     )
     description = (
         f"First product: the transposed keys, S = {S} by Dh = {width}, times the queries, Dh by N = {N}, "
-        "give the scores, S by N. Straight below them, divided by the root of Dh and after a softmax over "
-        "each column, stand the weights A, S by N. Second product: "
-        f"the values, Dv = {len(V)} by S, times A give the output Y, Dv by N. "
+        f"{queries}, give the scores, S by N. An arrow, {plain(' '.join(step))}, leads down to the weights "
+        f"A, S by N. Second product: the values, Dv = {len(V)} by S, times A give the output Y, Dv by N. "
         f"Query {column + 1} is in full colour: its scores are {scores}, its weights {weights}, "
         f"its output {output}."
     )
+    names = {"Q": queries, "K^{T}Q": f"K^{{T}}{queries}"}
     transposed = [list(row) for row in zip(*K, strict=True)]
     parts: dict[str, tuple[Role | None, list[list], str, str]] = {
         "K^{T}": (KEY, transposed, "S", "D_{h}"),
@@ -166,7 +172,7 @@ def attention_matrices(
         scene.matrix(x, y, values, cell, row, role=role, column=chosen, chosen=role or WEIGHTS, digits=shown)
         tall, broad = len(values) * row, len(values[0]) * cell
         scene.sides(x, y, broad, tall, down, across if above else "")
-        scene.text(x + broad / 2, y + tall + 16, name, bold=True)
+        scene.text(x + broad / 2, y + tall + 16, names.get(name, name), bold=True)
 
     def wide() -> Scene:
         """Two lines, each read like its equation; the weights stand straight under their scores."""
@@ -193,8 +199,7 @@ def attention_matrices(
         y = line(26.0, ("K^{T}", "Q", "K^{T}Q"), "·=", True)
         beneath = last + N * cell / 2
         scene.arrow((beneath, y + 30), (beneath, y + 78))
-        words = "÷ √D_{h}, softmax of each column"
-        scene.text(beneath - 14, y + 49, words, anchor="end", muted=True)
+        scene.text(beneath - 14, y + 49, " ".join(step), anchor="end", muted=True)
         scene.height = line(y + 84, ("Y", "V", "A"), "=·", False) + 28
         return scene
 
@@ -217,8 +222,8 @@ def attention_matrices(
         grid(scene, "K^{T}Q", second, y, cell, row, above=False)
         y += S * row + 30
         scene.arrow((middle, y), (middle, y + 44))
-        scene.text(middle - 14, y + 8, "÷ √D_{h}, softmax", anchor="end", muted=True)
-        scene.text(middle - 14, y + 27, "of each column", anchor="end", muted=True)
+        scene.text(middle - 14, y + 8, step[0], anchor="end", muted=True)
+        scene.text(middle - 14, y + 27, step[1], anchor="end", muted=True)
         y += 50
         tall = max(S, len(V)) * row
         grid(scene, "V", edge - S * cell, y + (tall - len(V) * row) / 2, cell, row)
@@ -245,8 +250,8 @@ def attention_matrices(
             y += tall + 58
             if name == "K^{T}Q":
                 scene.arrow((middle, y - 28), (middle, y + 18))
-                scene.text(middle + 14, y - 16, "÷ √D_{h}, softmax", anchor="start", muted=True)
-                scene.text(middle + 14, y + 3, "of each column", anchor="start", muted=True)
+                scene.text(middle + 14, y - 16, step[0], anchor="start", muted=True)
+                scene.text(middle + 14, y + 3, step[1], anchor="start", muted=True)
                 y += 24
             elif name == "V":
                 scene.text(margin + S * cell / 2 + 12, y - 42, "· A", anchor="start", bold=True)

@@ -87,6 +87,29 @@ def first_weights(weights: Mapping[str, Float[Tensor, " S"]]) -> BookFigure:
 
 
 @book_style
+def who_reads_whom(weights: Mapping[str, Float[Tensor, "N S"]], letters: str) -> BookFigure:
+    """The weights of every letter asked (down) over all letters (across), one panel for each label.
+
+    Raises:
+        ValueError: if a panel's weights do not have a row and a column for each letter.
+    """
+    figure, axes = new_figure(1, len(weights), height=2.6, sharey=True, squeeze=False)
+    ticks = range(0, len(letters), 5)
+    for axis, (label, each) in zip(axes[0], weights.items(), strict=True):
+        if each.shape != (len(letters), len(letters)):
+            raise ValueError(f"{label}: expected weights for {len(letters)} letters, got {tuple(each.shape)}")
+        image = axis.imshow(each.numpy(force=True), vmin=0, vmax=1)
+        axis.set_xticks(ticks, [letters[i] for i in ticks])
+        axis.set_yticks(ticks, [letters[i] for i in ticks])
+        axis.set_title(label)
+        axis.spines[:].set_visible(False)
+    axes[0, 0].set_ylabel("letter asked")
+    figure.supxlabel("letter of the memory")
+    figure.colorbar(image, ax=list(axes[0]), label="weight", shrink=0.8)
+    return figure
+
+
+@book_style
 def bandwidth_error(bandwidths: Float[Tensor, " R"], error: Float[Tensor, " R"], noise: float) -> BookFigure:
     """Error of the regression against its bandwidth, with the two limits named."""
     figure, axis = new_figure(height=3.2)
