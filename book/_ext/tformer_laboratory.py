@@ -1,7 +1,8 @@
-"""The section Laboratory: each of its experiments is closed under its title.
+"""The section Laboratory: each of its experiments is closed under its title and what it found.
 
 A page stays as long as its core. The title stands outside the fold, so that the
-contents lead to it; what it folds opens for a link that leads inside, and on paper.
+contents lead to it, and so does the first paragraph, which says what was found.
+The rest opens for a link that leads inside, and on paper.
 """
 
 from docutils import nodes
@@ -11,7 +12,7 @@ TITLE = "Laboratory"
 
 
 def fold_experiments(app: Sphinx, doctree: nodes.document) -> None:
-    """Puts what follows the title of each subsection into a fold."""
+    """Puts what follows the first paragraph of each subsection into a fold."""
     for section in doctree.findall(nodes.section):
         title = section.next_node(nodes.title)
         if title is None or title.astext() != TITLE:
@@ -21,6 +22,8 @@ def fold_experiments(app: Sphinx, doctree: nodes.document) -> None:
                 start = '<details class="tformer-experiment">'
                 start += "<summary>The experiment</summary>"
                 after = experiment.index(experiment.next_node(nodes.title)) + 1
+                if isinstance(experiment.children[after], nodes.paragraph):
+                    after += 1
                 experiment.insert(after, nodes.raw("", start, format="html"))
                 experiment.append(nodes.raw("", "</details>", format="html"))
 

@@ -64,12 +64,15 @@ def decoder_looks_back(**changes):
     return attention.decoder_looks_back(**(arguments | changes))
 
 
-def causal_mask_words(**changes):
-    return attention.causal_mask_words(**({"words": ["the", "cat", "sat", "down"]} | changes))
-
-
-def padding_mask(**changes):
-    return attention.padding_mask(**({"sentences": [["the", "cat", "sat"], ["down"]]} | changes))
+def masks(**changes):
+    words, filled = ["the", "cat", "sat", "down"], ["sit", "down", "[pad]", "[pad]"]
+    causal = [[key <= query for key in range(4)] for query in range(4)]
+    padding = [[word != "[pad]" for word in filled]] * 4
+    arguments = {
+        "panels": {"Causal mask": (words, causal), "Padding mask": (filled, padding)},
+        "chosen": ("Causal mask", 2),
+    }
+    return attention.masks(**(arguments | changes))
 
 
 def letter_memory(**changes):
@@ -103,8 +106,7 @@ EXAMPLES = (
     columns_and_rows,
     mask_before_softmax,
     decoder_looks_back,
-    causal_mask_words,
-    padding_mask,
+    masks,
     letter_memory,
     pushed_scores,
     floors,

@@ -196,18 +196,20 @@ def test_what_is_not_yet_written_is_not_shown():
         assert "Katze" not in words(svg)
 
 
-def test_a_causal_mask_hatches_what_comes_later():
-    for svg in layouts(examples.causal_mask_words()):
+def test_a_mask_hatches_what_may_not_be_read():
+    for svg in layouts(examples.masks()):
         hatched = [r for r in svg.iter(f"{SVG}rect") if "url(" in r.get("fill", "")]
-        assert len(hatched) == 4 * 3 / 2 + 1  # and the legend's
+        assert len(hatched) == 4 * 3 / 2 + 4 * 2 + 1  # later words, padding, and the legend's
+        assert words(svg).count("[pad]") == 2 + 2  # keys and queries
+        assert full_cells(svg, QUERY) == ["sat"]
 
 
-def test_padding_is_hatched_for_every_query():
-    for svg in layouts(examples.padding_mask(sentences=[["one"], ["two", "or", "three"]], pad="-")):
-        hatched = [r for r in svg.iter(f"{SVG}rect") if "url(" in r.get("fill", "")]
-        assert len(hatched) == 3 * 2 + 1  # and the legend's
-        assert words(svg).count("-") == 2 + 2  # keys and queries
-        assert words(svg).count("two") == 2
+def test_a_mask_is_told_row_by_row_where_rows_differ():
+    described = examples.masks().description
+    assert "Causal mask: the to the; cat to the, cat; sat to the, cat, sat;" in described
+    assert "Padding mask, sit down [pad] [pad]: each query may attend to sit, down." in described
+    closed = {"Both": (["a", "b"], [[False, False], [True, False]])}
+    assert "a to nothing; b to a." in examples.masks(panels=closed, chosen=None).description
 
 
 def test_the_letter_asked_is_in_colour_with_its_digit():
@@ -285,12 +287,13 @@ def test_a_value_on_the_line_is_not_pushed():
         (lambda: examples.mask_before_softmax(allowed=[False] * 5), "no key is allowed"),
         (lambda: examples.decoder_looks_back(step=4), "there is no step 4 among 4 words"),
         (lambda: examples.decoder_looks_back(weights=[1.0]), "weights: expected 4, got 1"),
-        (lambda: examples.causal_mask_words(words=[]), "words: expected at least one, got 0"),
-        (lambda: examples.causal_mask_words(query=9), "there is no query 9 among 4"),
+        (lambda: examples.masks(panels={}), "panels: expected at least one, got 0"),
+        (lambda: examples.masks(chosen=("Causal mask", 9)), "no query 9 in 'Causal mask'"),
+        (lambda: examples.masks(chosen=("Mask", 0)), "among 'Causal mask', 'Padding mask'"),
         (lambda: examples.attention_matrices(Z=examples.Q), "the rows of Z: expected 4, got 3"),
-        (lambda: examples.padding_mask(sentences=[]), "sentences: expected at least one, got 0"),
-        (lambda: examples.padding_mask(sentences=[["a"], []]), "sentence 2: expected at least one, got 0"),
-        (lambda: examples.padding_mask(pad="cat"), "'cat' fills up sentences, so it cannot be a word"),
+        (lambda: examples.masks(panels={"M": ([], [])}), "words of 'M': expected at least one, got 0"),
+        (lambda: examples.masks(panels={"M": (["a", "b"], [[True, True]])}), "mask 'M': expected 2, got 1"),
+        (lambda: examples.masks(panels={"M": (["a"], [[True, True]])}), "mask 'M': expected 1, got 2"),
         (lambda: examples.letter_memory(asked="q"), "there is no letter 'q' among"),
         (lambda: examples.letter_memory(letters="ckamtc"), "each letter stands once in the memory"),
         (lambda: examples.letter_memory(digits=[1]), "digits: expected 6, got 1"),

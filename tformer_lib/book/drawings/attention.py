@@ -1,7 +1,7 @@
 """Drawings of the chapter on attention. Every number in them comes in as an argument."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tformer_lib.book.drawings.drawing import Drawing
@@ -432,47 +432,53 @@ def mask_before_softmax(
         f"{says[4]}, they sum to only {number(sum(wrong), digits)}."
     )
 
-    def layout(label: Pixels, cell: Pixels, size: Pixels) -> Scene:
-        width, tall = label + len(scores) * cell + 2, 32.0
-        scene = Scene(width, size=size)
-        y = 2.0
+    unmasked = [False] * len(scores)
+    start = ("scores", scores, None, unmasked)
+    orders: dict[str, tuple[tuple[str, list[Pixels], Role | None, list[bool]], ...]] = {
+        "Right: first the mask": (
+            start,
+            ("mask", masked, None, forbidden),
+            ("softmax", right, WEIGHTS, forbidden),
+        ),
+        "Wrong: first the softmax": (
+            start,
+            ("softmax", before, WEIGHTS, unmasked),
+            ("mask", wrong, WEIGHTS, forbidden),
+        ),
+    }
 
-        def line(name: str, numbers: list[Pixels], role: Role | None, hatched: Sequence[bool]) -> None:
-            """A row of cells with what was done to get it."""
-            nonlocal y
-            scene.text(0, y + tall / 2, name, anchor="start", muted=True)
+    def order(scene: Scene, x: Pixels, y: Pixels, label: Pixels, cell: Pixels, heading: str) -> Pixels:
+        """What is done to the scores, row by row, and the sum; returns where it ends below."""
+        left, across, tall = x + label, len(scores) * cell, 32.0
+        scene.text(left, y + 10, heading, anchor="start", bold=True)
+        y += 28
+        if words:
+            scene.token_row([left + (i + 0.5) * cell for i in range(len(words))], y, words, cell - 4, role=KEY)
+            y += 34
+        for name, numbers, role, hatched in orders[heading]:
+            scene.text(x, y + tall / 2, name, anchor="start", muted=True)
             shades = None if role is None else [numbers]
             options: dict[str, Any] = {"masked": [hatched], "digits": digits, "shades": shades}
-            scene.matrix(label, y, [numbers], cell, tall, role=role, **options)
-            y += tall
+            scene.matrix(left, y, [numbers], cell, tall, role=role, **options)
+            y += tall + 6
+        scene.brace(left + 2, left + across - 2, y - 1, f"sum {number(sum(orders[heading][-1][1]), digits)}")
+        return y + 22
 
-        if words:
-            xs = [label + (i + 0.5) * cell for i in range(len(words))]
-            scene.token_row(xs, y, words, cell - 4, role=KEY)
-            y += 34
-        line("scores", scores, None, [False] * len(scores))
-        for heading, steps in (
-            ("Right: first the mask", (("mask", masked, None), ("softmax", right, WEIGHTS))),
-            ("Wrong: first the softmax", (("softmax", before, WEIGHTS), ("mask", wrong, WEIGHTS))),
-        ):
-            scene.text(label, y + 34, heading, anchor="start", bold=True)
-            y += 52
-            first, second = steps
-            line(first[0], first[1], first[2], forbidden if first[0] == "mask" else [False] * len(scores))
-            y += 6
-            line(second[0], second[1], second[2], forbidden)
-            total = number(sum(second[1]), digits)
-            scene.brace(label + 2, width - 4, y + 5, f"sum {total}")
-            y += 22
-        scene.height = y + 8
+    def layout(label: Pixels, cell: Pixels, size: Pixels, *, stacked: bool) -> Scene:
+        across, end = label + len(scores) * cell + 2, 0.0
+        scene = Scene(across if stacked else 2 * across + 36, size=size)
+        for i, heading in enumerate(orders):
+            x, y = (0.0, end and end + 20) if stacked else (i * (across + 36), 0.0)
+            end = order(scene, x, y, label, cell, heading)
+        scene.height = end
         return scene
 
-    column = max(widest([*words, "−0.00"], 15) + 2 * PAD + 6, 60)
+    column = max(widest([*words, "−0.00"], 15) + 2 * PAD, 50)
     return Drawing(
         title,
         description,
-        layout(76, min(column, 600 / len(scores)), 15),
-        layout(64, (PHONE - 66) / len(scores), 13.5),
+        layout(72, min(column, 268 / len(scores)), 15, stacked=False),
+        layout(64, (PHONE - 66) / len(scores), 13.5, stacked=True),
     )
 
 
@@ -576,122 +582,91 @@ def mask_legend(scene: Scene, x: Pixels, y: Pixels) -> None:
     scene.text(x + 32, y + 41, "False: may not", anchor="start")
 
 
-def causal_mask_words(
-    words: Sequence[str], *, query: int | None = None, title: str = "The causal mask on real words"
-) -> Drawing:
-    """Who may read whom: queries are rows, keys columns, as in code; what is forbidden is hatched.
-
-    Args:
-        words: the sequence.
-        query: the row in full colour; by default the last but one.
-        title: what it shows.
-
-    Raises:
-        ValueError: if there are no words, or no such query.
-    """
-    words = listed(words, "words")
-    chosen = max(len(words) - 2, 0) if query is None else query
-    if not 0 <= chosen < len(words):
-        raise ValueError(f"there is no query {chosen} among {len(words)}")
-    may = [[s <= n for s in range(len(words))] for n in range(len(words))]
-    description = (
-        "A square of booleans with a row for each query and a column for each key. On and below the diagonal "
-        "stands True: may attend. Above it stands False, hatched. "
-        f"The row of {words[chosen]} is in full colour: it "
-        f"may attend to {', '.join(words[: chosen + 1])}."
-    )
-
-    def layout(label: Pixels, cell: Pixels, size: Pixels) -> Scene:
-        scene = Scene(label + len(words) * cell + 2, size=size)
-        _, y = worded_matrix(
-            scene,
-            (0, 0),
-            (label, cell),
-            down=(QUERY, "queries", words),
-            across=(KEY, "keys", words),
-            numbers=[[""] * len(words) for _ in words],
-            row=chosen,
-            shades=[[0.7 * yes for yes in row] for row in may],
-            masked=[[not yes for yes in row] for row in may],
-        )
-        mask_legend(scene, label, y + 14)
-        scene.height = y + 70
-        return scene
-
-    def widths(size: Pixels, room: Pixels) -> tuple[Pixels, Pixels]:
-        label = widest([*words, "queries"], size) + 2 * PAD + 4
-        return label, min(max(widest(words, size) + 16, 54), (room - 2 - label) / len(words))
-
-    return Drawing(title, description, layout(*widths(15, 600), 15), layout(*widths(13.5, PHONE), 13.5))
-
-
-def padding_mask(
-    sentences: Sequence[Sequence[str]],
-    pad: str = "[pad]",
+def masks(
+    panels: Mapping[str, tuple[Sequence[str], Any]],
     *,
-    title: str = "The padding mask of a batch",
+    pad: str = "[pad]",
+    chosen: tuple[str, int] | None = None,
+    title: str = "Masks on real words",
 ) -> Drawing:
-    """Sentences padded to one length, and which keys each may read: its words, and never the padding.
-
-    Queries are rows, keys columns, as in code; what is forbidden is hatched.
+    """Who may read whom, a square for each mask: queries are rows, keys columns, as in code.
 
     Args:
-        sentences: the words of each, without padding.
-        pad: what fills the shorter ones.
+        panels: for each heading the words, and a boolean for each query (row) and key (column), True where
+            the query may read the key.
+        pad: the word that stands for no word; its tokens are only outlined.
+        chosen: the heading and the row of a query in full colour, and whose keys the description names.
         title: what it shows.
 
     Raises:
-        ValueError: if there are no sentences, one has no words, or `pad` is among its words.
+        ValueError: if there are no panels, a mask is not a square of its words, or no such query is there.
     """
-    sentences = [listed(words, f"sentence {b + 1}") for b, words in enumerate(listed(sentences, "sentences"))]
-    for words in sentences:
-        if pad in words:
-            raise ValueError(f"{pad!r} fills up sentences, so it cannot be a word of {' '.join(words)!r}")
-    length = max(map(len, sentences))
-    padded = [[*words, *[pad] * (length - len(words))] for words in sentences]
-    said = " ".join(
-        f"Sentence {b + 1} is {' '.join(padded[b])}: each of its queries may attend to {', '.join(words)}."
-        for b, words in enumerate(sentences)
-    )
+    if not panels:
+        raise ValueError("panels: expected at least one, got 0")
+    may: dict[str, list[list[bool]]] = {}
+    for name, (words, mask) in panels.items():
+        rows = listed(mask, f"mask {name!r}", len(listed(words, f"words of {name!r}")))
+        may[name] = [[bool(yes) for yes in listed(row, f"mask {name!r}", len(words))] for row in rows]
+    row_of = {} if chosen is None else {chosen[0]: chosen[1]}
+    for name, n in row_of.items():
+        if name not in may or not 0 <= n < len(may[name]):
+            raise ValueError(f"there is no query {n} in {name!r} among {', '.join(map(repr, may))}")
+
+    def told(name: str) -> str:
+        words = panels[name][0]
+
+        def reads(row: Sequence[bool]) -> str:
+            return ", ".join(word for word, yes in zip(words, row, strict=True) if yes) or "nothing"
+
+        if all(row == may[name][0] for row in may[name]):
+            return f"{name}, {' '.join(words)}: each query may attend to {reads(may[name][0])}."
+        said = (f"{word} to {reads(row)}" for word, row in zip(words, may[name], strict=True))
+        return f"{name}: {'; '.join(said)}."
+
     description = (
-        f"A batch of {len(sentences)} sentences, filled up with {pad} to {length} tokens. Each has a square "
-        "of booleans with a row for each query and a column for each key. The columns of words are True, may "
-        f"attend, and those of padding False, hatched, in every row alike. {said}"
+        "Squares of booleans with a row for each query and a column for each key. Filled cells are True, may "
+        f"attend, hatched ones False. {' '.join(map(told, panels))}"
     )
 
-    def square(scene: Scene, x: Pixels, y: Pixels, label: Pixels, cell: Pixels, b: int) -> Pixels:
-        """One sentence's mask; returns where it ends below."""
-        words = padded[b]
-        scene.text(x + label + length * cell / 2, y + 10, f"Sentence {b + 1}", bold=True)
+    def square(scene: Scene, x: Pixels, y: Pixels, label: Pixels, cell: Pixels, name: str) -> Pixels:
+        """One mask with its heading; returns where it ends below."""
+        words = panels[name][0]
+        scene.text(x + label + len(words) * cell / 2, y + 10, name, bold=True)
         _, end = worded_matrix(
             scene,
             (x, y + 24),
             (label, cell),
             down=(QUERY, "queries", words),
             across=(KEY, "keys", words),
-            numbers=[[""] * length for _ in words],
+            numbers=[[""] * len(words) for _ in words],
+            row=row_of.get(name),
             blank=pad,
-            shades=[[0.7 * (word != pad) for word in words] for _ in words],
-            masked=[[word == pad for word in words] for _ in words],
+            shades=[[0.7 * yes for yes in row] for row in may[name]],
+            masked=[[not yes for yes in row] for row in may[name]],
         )
         return end
 
     def layout(size: Pixels, room: Pixels, *, stacked: bool) -> Scene:
-        every = [word for words in padded for word in words]
-        label, gap = widest([*every, "queries"], size) + 2 * PAD + 4, 36.0
-        beside = 1 if stacked else len(sentences)
-        free = (room - 2 - (beside - 1) * gap) / beside - label
-        cell = min(max(widest(every, size) + 2 * PAD + 6, 54), free / length)
-        across = label + length * cell
-        scene, y = Scene(beside * across + (beside - 1) * gap + 2, size=size), 0.0
-        for b in range(len(sentences)):
-            end = square(scene, 0 if stacked else b * (across + gap), y, label, cell, b)
-            y = end + 26 if stacked else 0
-        mask_legend(scene, label, end + 14)
-        scene.height = end + 70
+        every = [word for words, _ in panels.values() for word in words]
+        across = [len(words) for words, _ in panels.values()]
+        label, gap = widest([*every, "queries"], size) + 2 * PAD, 28.0
+        beside = 1 if stacked else len(panels)
+        columns = max(across) if stacked else sum(across)
+        free = room - 2 - (beside - 1) * gap - beside * label
+        cell = min(max(widest(every, size) + 2 * PAD, 50), free / columns)
+        scene, x, y, lowest = Scene(room, size=size), 0.0, 0.0, 0.0
+        for name, many in zip(panels, across, strict=True):
+            lowest = max(lowest, square(scene, x, y, label, cell, name))
+            if stacked:
+                y = lowest + 26
+            else:
+                x += label + many * cell + gap
+        scene.width = label + max(across) * cell + 2 if stacked else x - gap + 2
+        mask_legend(scene, label, lowest + 14)
+        scene.height = lowest + 70
         return scene
 
-    return Drawing(title, description, layout(15, 690, stacked=False), layout(13.5, PHONE, stacked=True))
+    return Drawing(title, description, layout(15, 720, stacked=False), layout(13.5, PHONE, stacked=True))
 
 
 def letter_memory(
