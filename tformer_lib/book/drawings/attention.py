@@ -730,29 +730,28 @@ def letter_memory(
             scene.text(x, 114, number(weight))
             scene.bar(x, 176, 0.5 * column, 50 * weight / max(weights), WEIGHTS)
         scene.line((left, 176), (left + broad, 176))
-        upper = broad / 1.1
-        scene.map(middle - upper / 2, 188, upper, 30, "W_{k}: what to compare with", slant=-0.1)
+        scene.map(left, 192, broad, 30, "W_{k}: what to compare with", slant=0)
         for x in xs:
-            scene.line((x, 218), (x, 230))
-            scene.line((x, 294), (x, 306))
-        pairs(230, letters, KEY)
-        pairs(264, digits, VALUE)
-        scene.map(left, 306, broad, 30, "W_{v}: what to hand over", slant=0.09)
+            scene.line((x, 192), (x, 178), role=KEY)
+            scene.line((x, 222), (x, 234))
+            scene.line((x, 298), (x, 310))
+        pairs(234, letters, KEY)
+        pairs(268, digits, VALUE)
+        scene.map(left, 310, broad, 30, "W_{v}: what to hand over", slant=0)
         for x, weight in zip(xs, weights, strict=True):
-            start = middle + (x - middle) * 0.9
-            scene.line((start, 339), (middle, 384), role=WEIGHTS, width=1 + 10 * weight / sum(weights))
-        scene.token(middle, 380, answer, box, 32, role=VALUE, strength="full", bold=True)
-        names = {"asked": 17, "weights": 151, "letters": 245, "digits": 279, "answer": 396}
+            scene.line((x, 341), (middle, 388), role=WEIGHTS, width=1 + 10 * weight / sum(weights))
+        scene.token(middle, 384, answer, box, 32, role=VALUE, strength="full", bold=True)
+        names = {"asked": 17, "softmax": 136, "weights": 155, "letters": 249, "digits": 283, "answer": 400}
         for name, y in names.items():
             scene.text(0, y, name, anchor="start", muted=True)
-        scene.height = 414
+        scene.height = 418
         return scene
 
     return Drawing(
         title,
         description,
         layout(84, min(62, 600 / len(letters)), 15),
-        layout(58, (PHONE - 58) / len(letters), 13.5),
+        layout(60, (PHONE - 60) / len(letters), 13.5),
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from jaxtyping import Float
+from matplotlib.colors import PowerNorm
 from torch import Tensor
 
 from tformer_lib.book.plots.style import (
@@ -98,7 +99,7 @@ def who_reads_whom(weights: Mapping[str, Float[Tensor, "N S"]], letters: str) ->
     for axis, (label, each) in zip(axes[0], weights.items(), strict=True):
         if each.shape != (len(letters), len(letters)):
             raise ValueError(f"{label}: expected weights for {len(letters)} letters, got {tuple(each.shape)}")
-        image = axis.imshow(each.numpy(force=True), vmin=0, vmax=1)
+        image = axis.imshow(each.numpy(force=True), norm=PowerNorm(0.5, 0, 1))  # small weights are seen
         axis.set_xticks(ticks, [letters[i] for i in ticks])
         axis.set_yticks(ticks, [letters[i] for i in ticks])
         axis.set_title(label)
