@@ -41,3 +41,31 @@
     figure.querySelector(".tformer-figure").addEventListener("click", () => enlarge(figure, button));
   }
 })();
+
+// The code that drew a figure opens below its caption, by a button there in place of a line above the figure.
+(() => {
+  const cells = ".bd-article div.cell:has(> details.hide.above-input):has(> .cell_output > figure:first-child > figcaption)";
+  for (const [n, cell] of document.querySelectorAll(cells).entries()) {
+    const fold = cell.querySelector(":scope > details");
+    const caption = cell.querySelector(":scope > .cell_output > figure > figcaption");
+    fold.id ||= `tformer-code-${n + 1}`;
+    let files = caption.querySelector(".tformer-files");
+    if (!files) {
+      files = document.createElement("span");
+      files.className = "tformer-files";
+      files.dataset.pagefindIgnore = "";
+      (caption.querySelector("p .caption-text, p") ?? caption).append(" ", files);
+    }
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = "Code";
+    button.setAttribute("aria-label", `Code of ${caption.querySelector(".caption-number")?.textContent.trim() ?? "this figure"}`);
+    button.setAttribute("aria-controls", fold.id);
+    const tell = () => button.setAttribute("aria-expanded", fold.open);
+    button.addEventListener("click", () => (fold.open = !fold.open));
+    fold.addEventListener("toggle", tell);
+    tell();
+    files.append(button);
+    cell.classList.add("tformer-code-below");
+  }
+})();

@@ -126,8 +126,8 @@ def test_on_paper_a_figure_is_light_also_from_a_dark_page(visit):
 def test_a_figure_is_enlarged_closed_by_escape_and_gives_the_focus_back(visit, how, width):
     opened = visit(PAGE, width=width)
     page = opened.page
-    figure = page.locator("figure:has(.tformer-files)").first
-    button = figure.get_by_role("button")
+    figure = page.locator("figure:has(img):has(.tformer-files)").first
+    button = figure.get_by_role("button", name="Enlarge")
     if how == "click":
         figure.locator(".tformer-figure img:visible").click()
     else:
@@ -158,10 +158,30 @@ def test_a_figure_is_saved_under_a_name(visit, kind):
     assert start.startswith(b"\x89PNG" if kind == "PNG" else b"<?xml")
 
 
+def test_the_code_of_a_figure_opens_below_its_caption(visit):
+    opened = visit("book/02_attention.html")
+    page = opened.page
+    caption = page.locator("#fig-attention-memory figcaption")
+    button = caption.get_by_role("button", name=re.compile(r"^Code of Figure 2\.\d+$"))
+    code = page.locator(f"details#{button.get_attribute('aria-controls')}")
+    assert not code.is_visible()
+    assert button.get_attribute("aria-expanded") == "false"
+    button.focus()
+    page.keyboard.press("Enter")
+    code.get_by_text("letter_memory").wait_for()
+    assert button.get_attribute("aria-expanded") == "true"
+    assert code.bounding_box()["y"] > caption.bounding_box()["y"]
+    code.locator("summary").click()
+    code.wait_for(state="hidden")
+    assert button.get_attribute("aria-expanded") == "false"
+    assert opened.problems == []
+
+
 def test_without_a_script_figures_are_shown_and_no_button_is(browser, address):
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(address + PAGE)
     assert page.locator(".tformer-figure img:visible").count() > 0
     assert page.locator(".tformer-files button:visible").count() == 0
+    assert page.locator("div.cell:has(figure) > details.hide > summary:visible").count() > 0
     context.close()
