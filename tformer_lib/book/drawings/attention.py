@@ -453,7 +453,8 @@ def mask_before_softmax(
         scene.text(left, y + 10, heading, anchor="start", bold=True)
         y += 28
         if words:
-            scene.token_row([left + (i + 0.5) * cell for i in range(len(words))], y, words, cell - 4, role=KEY)
+            xs = [left + (i + 0.5) * cell for i in range(len(words))]
+            scene.token_row(xs, y, words, cell - 4, role=KEY)
             y += 34
         for name, numbers, role, hatched in orders[heading]:
             scene.text(x, y + tall / 2, name, anchor="start", muted=True)
