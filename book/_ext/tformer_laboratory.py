@@ -1,4 +1,4 @@
-"""The section Laboratory: each of its experiments is closed under its title and what it found.
+"""The section Laboratory: an experiment is closed under its title and what it found.
 
 A page stays as long as its core. The title stands outside the fold, so that the
 contents lead to it, and so does the first paragraph, which says what was found.
