@@ -16,6 +16,7 @@ KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3
 TAGS = {
     "hide-input",
     "nbval-ignore-output",
+    "grown",
     "trained-figure",
     "timing",
     "solution",

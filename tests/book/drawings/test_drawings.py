@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 import re
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import yaml
 
 from tests.book.drawings import examples
 from tests.book.drawings.examples import EXAMPLES
-from tformer_lib.book.drawings import cards
+from tformer_lib.book.drawings import cards, sequences
 from tformer_lib.book.drawings.drawing import Drawing
 from tformer_lib.book.drawings.lettering import LEAST, fitting, number, width_of
 from tformer_lib.book.drawings.primitives import Scene
@@ -225,6 +226,41 @@ def test_the_letter_asked_is_in_colour_with_its_digit():
         ]
 
 
+def test_what_is_guessed_is_what_is_read_moved_by_one():
+    for svg in layouts(examples.shifted_guesses()):
+        assert full_cells(svg, QUERY) == ["h", "e", "␣", "c", "a", "t"]
+        bars = [r for r in svg.iter(f"{SVG}rect") if r.get("fill") == QUERY.fill and r.get("rx") is None]
+        bits = [-math.log2(p) for p in (0.9, 0.8, 0.5, 0.02, 0.4, 0.25)]
+        assert [float(bar.get("height")) for bar in bars] == pytest.approx(
+            [56 * b / max(bits) for b in bits], abs=0.1
+        )
+    assert "All together: 10.4 bits." in examples.shifted_guesses().description
+
+
+def test_merges_join_from_left_to_right_and_only_the_new_token_is_in_colour():
+    assert sequences.merged(list("aaab"), ("a", "a")) == (["aa", "a", "b"], [0])
+    for svg in layouts(examples.merge_rows()):
+        assert sorted(full_cells(svg, KEY)) == sorted(2 * ["ra", "in", "rain", "train", "trains"])
+    assert "strains: s · t · r · a · i · n · s;" in examples.merge_rows().description
+
+
+def test_the_picked_column_is_in_full_colour_in_all_three_matrices():
+    for svg in layouts(examples.picked_columns(column=1)):
+        by_name = {role.name: full_cells(svg, role) for role in ROLES}
+        assert by_name["key"] == by_name["value"] == ["−1", "1"]
+        assert by_name["query"] == ["0", "0", "1"]
+
+
+def test_the_new_state_is_the_gate_s_mixture():
+    for svg in layouts(examples.gated_state()):
+        assert full_cells(svg, QUERY) == ["0.90", "0.20"]
+
+
+def test_a_window_is_said_to_reach_or_not():
+    assert "A window of 5 does not reach it." in examples.ways_to_the_past().description
+    assert "A window of 9 reaches it." in examples.ways_to_the_past(window=9).description
+
+
 def pushes(svg):
     """How far up the arrow under each name goes, from left to right; text and arrows are in line."""
     found = {}
@@ -305,6 +341,19 @@ def test_a_value_on_the_line_is_not_pushed():
         (lambda: examples.pushed_scores(gradient=[1]), "gradient: expected 2, got 1"),
         (lambda: examples.pushed_scores(names=["a"]), "names: expected 5, got 1"),
         (lambda: examples.pushed_scores(weights=[0, 0, 0, 0, 1.0]), "v5 and y are too close together"),
+        (lambda: examples.shifted_guesses(probabilities=[0.5]), "probabilities: expected 6, got 1"),
+        (lambda: examples.shifted_guesses(tokens="ab", probabilities=[0]), "above 0 and is at most 1, got 0"),
+        (lambda: examples.merge_rows(words=[]), "words: expected at least one, got 0"),
+        (lambda: examples.merge_rows(words=[""]), "a word's letters: expected at least one"),
+        (lambda: examples.merge_rows(merges=[]), "merges: expected at least one, got 0"),
+        (lambda: examples.picked_columns(X=3 * [[1, 1, 0]]), "column 0 of X is not one-hot:"),
+        (lambda: examples.picked_columns(column=3), "there is no token 3 among 3"),
+        (lambda: examples.picked_columns(labels=["E"]), "labels: expected 3, got 1"),
+        (lambda: examples.ways_to_the_past(distance=10), "distance: expected 1 to 9, got 10"),
+        (lambda: examples.ways_to_the_past(window=11), "window: expected 1 to 10, got 11"),
+        (lambda: examples.gated_state(gate=[0.5, 1.5]), "a gate lies between 0 and 1, got 1.5"),
+        (lambda: examples.gated_state(candidate=[1.0]), "candidate: expected 2, got 1"),
+        (lambda: examples.one_vector(source=[]), "source: expected at least one, got 0"),
         (lambda: examples.floors(floors=["book", "a | "]), "each floor needs at least one room"),
         (lambda: cards.card("99_none"), "there is no card for '99_none'"),
         (lambda: Drawing("a title", "", Scene(1, 1)), "a drawing needs a description"),
