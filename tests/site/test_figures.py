@@ -183,5 +183,6 @@ def test_without_a_script_figures_are_shown_and_no_button_is(browser, address):
     page.goto(address + PAGE)
     assert page.locator(".tformer-figure img:visible").count() > 0
     assert page.locator(".tformer-files button:visible").count() == 0
+    page.goto(address + "book/02_attention.html")
     assert page.locator("div.cell:has(figure) > details.hide > summary:visible").count() > 0
     context.close()

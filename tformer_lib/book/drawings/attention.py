@@ -463,7 +463,7 @@ def mask_before_softmax(
             scene.matrix(left, y, [numbers], cell, tall, role=role, **options)
             y += tall + 6
         scene.brace(left + 2, left + across - 2, y - 1, f"sum {number(sum(orders[heading][-1][1]), digits)}")
-        return y + 22
+        return y + 30
 
     def layout(label: Pixels, cell: Pixels, size: Pixels, *, stacked: bool) -> Scene:
         across, end = label + len(scores) * cell + 2, 0.0
