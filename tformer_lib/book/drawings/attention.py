@@ -510,10 +510,10 @@ def decoder_looks_back(
     if not 0 <= step < len(target):
         raise ValueError(f"there is no step {step} among {len(target)} words")
     description = (
-        f"Before: the encoder's states of {' '.join(source)} are squeezed into one vector, from which the "
-        f"decoder writes {' '.join(target[: step + 1])}. After: the states stay. To write {target[step]}, "
-        "the decoder's state before this step sends a query to all of them; their average, the context, "
-        "enters the step. Weights: "
+        f"Before: the encoder's states of {' '.join(source)} are squeezed into one vector, which every step "
+        f"of the decoder gets; it has written {' '.join(target[: step + 1])}. After: the states stay. To "
+        f"write {target[step]}, the decoder's state before this step sends a query to all of them; their "
+        "average, the context, enters the step. Weights: "
         f"{pairs_in_words(source, weights)}."
     )
     size, tall, height = 14.0, 30.0, 270.0
@@ -545,8 +545,10 @@ def decoder_looks_back(
         for place in encoder(scene, x + 10, y + 48, room, "pale"):
             scene.line((place, y + 78), (middle, y + 120))
         scene.vector(middle - 9, y + 120, [""] * 4, 18, 14, role=KEY)
-        first, turn = decoder(scene, x + 10, y + 222, room)[0], y + 198
-        scene.arrow((middle, y + 176), (middle, turn), (first, turn), (first, y + 220))
+        turn = y + 198
+        scene.line((middle, y + 176), (middle, turn), opacity=0.8)
+        for place in decoder(scene, x + 10, y + 222, room)[: step + 1]:
+            scene.arrow((middle, turn), (place, turn), (place, y + 220))
 
     def after(scene: Scene, x: Pixels, y: Pixels) -> None:
         room, rail = PHONE - 20.0, x + PHONE - 3

@@ -167,6 +167,7 @@ def picked_columns(
     *,
     column: int = 0,
     labels: Sequence[str] | None = None,
+    rows: Sequence[str] | None = None,
     title: str = "A one-hot column picks a column",
 ) -> Drawing:
     """E X for one-hot columns X: each token picks its column of E.
@@ -177,6 +178,7 @@ def picked_columns(
         names: the tokens of the vocabulary.
         column: which token of the text is in full colour.
         labels: what the three matrices are called, E, X and E X by default.
+        rows: a letter before each row of E, if its rows have names.
         title: what it shows.
 
     Raises:
@@ -187,6 +189,7 @@ def picked_columns(
     names = [seen(name) for name in listed(names, "names", len(E[0]))]
     X = table(X, "X", len(names))
     labels = listed(labels or ("E", "X", "E X"), "labels", 3)
+    sides = listed(rows, "rows", len(E)) if rows else []
     N = len(X[0])
     if not 0 <= column < N:
         raise ValueError(f"there is no token {column} among {N}")
@@ -226,25 +229,27 @@ def picked_columns(
             scene.text(x + (j + 0.5) * cell, top - 13, word, bold=j == chosen, muted=j != chosen)
         places = 0 if i == 1 else digits
         scene.matrix(x, top, numbers, cell, tall, role=role, column=chosen, digits=places)
+        for j, word in enumerate(sides if i == 0 else []):
+            scene.text(x - 8, top + (j + 0.5) * tall, word, anchor="end", muted=True)
 
     def layout(cell: Pixels, size: Pixels, *, stacked: bool) -> Scene:
-        sign, rows = 26.0, max(len(E), len(names))
+        sign, rows, edge = 26.0, max(len(E), len(names)), 22.0 if sides else 2.0
         across = [len(above) * cell for _, _, above, _, _ in parts]
-        scene, x, y = Scene(0, size=size), 2.0, 50 + (len(E) if stacked else rows) * tall / 2
+        scene, x, y = Scene(0, size=size), edge, 50 + (len(E) if stacked else rows) * tall / 2
         for i in range(3):
             part(scene, x, y, cell, i)
             if i < 2:
                 scene.text(x + across[i] + sign / 2, y, "·="[i])
             x += across[i] + sign
             if stacked and i == 0:  # the first matrix stands above the others
+                scene.width = x
                 x, y = 2.0, 50 + len(E) * tall + 60 + len(names) * tall / 2
-                scene.width = across[0] + sign
         scene.width = max(scene.width, x - sign + 2)
         scene.height = y + rows * tall / 2 + 2
         return scene
 
-    wide = min(40, (700 - 56) / (len(names) + 2 * N))
-    narrow = min(40, (PHONE - 32) / max(2 * N, len(names)))
+    wide = min(40, (680 - 56) / (len(names) + 2 * N))
+    narrow = min(40, (PHONE - 32) / 2 / N, (PHONE - 50) / len(names))
     return Drawing(title, description, layout(wide, 15, stacked=False), layout(narrow, 13.5, stacked=True))
 
 
@@ -371,40 +376,37 @@ def gated_state(old: Any, gate: Any, candidate: Any, *, title: str = "A gate kee
         f"{number(h, 1)} with gate {number(z, 1)} and candidate {number(c, 1)} becomes {number(x, 2)}"
         for h, z, c, x in zip(old, gate, candidate, new, strict=True)
     )
-    description = f"Four columns: the old state, the gate z, the candidate, and the new state. {said}."
+    description = (
+        "Five columns that read as a sum: the gate z times the old state, plus 1 − z times the candidate, "
+        f"is the new state. {said}."
+    )
+    rest = [1 - z for z in gate]
+
+    names = ("gate z", "old h", "1 − z", "candidate", "new h")
 
     def layout(cell: Pixels, gap: Pixels, size: Pixels) -> Scene:
         columns = (
-            ("old h", old, KEY, 1, gate),
-            ("gate z", gate, WEIGHTS, 1, gate),
-            ("candidate", candidate, VALUE, 1, [1 - z for z in gate]),
-            ("new h", new, QUERY, 2, [1.0] * len(new)),
+            (gate, WEIGHTS, 1, gate),
+            (old, KEY, 1, gate),
+            (rest, WEIGHTS, 1, rest),
+            (candidate, VALUE, 1, rest),
+            (new, QUERY, 2, [1.0] * len(new)),
         )
-        scene, tall = Scene(4 * cell + 3 * gap + 2, size=size), 32.0
-        for i, (name, numbers, role, digits, shades) in enumerate(columns):
+        scene, tall = Scene(5 * cell + 4 * gap + 2, size=size), 32.0
+        for i, (name, (numbers, role, digits, shades)) in enumerate(zip(names, columns, strict=True)):
             x = i * (cell + gap)
             scene.text(x + cell / 2, 10, name, bold=True)
+            strength: Strength = "full" if i == 4 else "pale"
             for j, (value, shade) in enumerate(zip(numbers, shades, strict=True)):
-                strength: Strength = "full" if i == 3 else "pale"
-                scene.box(
-                    x,
-                    26 + j * tall,
-                    cell,
-                    tall,
-                    number(value, digits),
-                    role=role,
-                    strength=strength,
-                    shade=shade,
-                )
-            if i == 2:
-                for j in range(len(numbers)):
-                    y = 26 + (j + 0.5) * tall
-                    scene.arrow((x + cell + 4, y), (x + cell + gap - 4, y))
+                y, written = 26 + j * tall, number(value, digits)
+                scene.box(x, y, cell, tall, written, role=role, strength=strength, shade=shade)
+                if i < 4:
+                    scene.text(x + cell + gap / 2, y + tall / 2, "·+·="[i])
         scene.height = 28 + len(old) * tall
         return scene
 
-    label = max(widest(["candidate"], 16) + 2 * PAD, 76)
-    return Drawing(title, description, layout(label + 12, 40, 15), layout(72, 12, 13.5))
+    wide = layout(max(widest(names, 16) + 2 * PAD, 76), 26, 15)
+    return Drawing(title, description, wide, layout(52, 15, 13.5))
 
 
 def one_vector(

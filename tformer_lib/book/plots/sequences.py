@@ -20,16 +20,28 @@ from tformer_lib.book.plots.style import (
 
 
 @book_style
-def token_matrices(matrices: Mapping[str, Float[Tensor, "D N"]], tokens: Mapping[str, str]) -> BookFigure:
+def token_matrices(
+    matrices: Mapping[str, Float[Tensor, "D N"]],
+    tokens: Mapping[str, str],
+    *,
+    rising: Sequence[str] = (),
+    pictures: Mapping[str, Float[Tensor, "H W"]] | None = None,
+) -> BookFigure:
     """Each sequence as its matrix: features down, tokens across.
 
     Args:
         matrices: from a title to X, a token a column.
         tokens: from the same titles to what a token is, for the axis.
+        rising: titles of those whose first feature stands at the bottom, such as the lowest frequency.
+        pictures: from some of the titles to a grey picture that is shown beside the matrix.
     """
     figure, axes = new_figure(len(matrices), 1, height=2.1 * len(matrices))
     for axis, (title, matrix) in zip(axes, matrices.items(), strict=True):
-        axis.imshow(matrix.numpy(force=True), aspect="auto")
+        axis.imshow(matrix.numpy(force=True), aspect="auto", origin="lower" if title in rising else "upper")
+        if pictures and title in pictures:
+            beside = axis.inset_axes((1.03, 0.0, 0.3, 1.0))
+            beside.imshow(pictures[title].numpy(force=True))
+            beside.set_axis_off()
         axis.set_title(f"{title}: {matrix.shape[0]} × {matrix.shape[1]}", loc="left")
         axis.set(xlabel=f"{tokens[title]} $n$", ylabel="feature")
         axis.spines[:].set_visible(False)
