@@ -20,7 +20,7 @@ from tformer_lib.book.drawings import cards, sequences
 from tformer_lib.book.drawings.drawing import Drawing
 from tformer_lib.book.drawings.lettering import LEAST, fitting, number, width_of
 from tformer_lib.book.drawings.primitives import Scene
-from tformer_lib.book.drawings.roles import KEY, QUERY, ROLES, VALUE, style_variables
+from tformer_lib.book.drawings.roles import KEY, QUERY, ROLES, STREAM, VALUE, style_variables
 from tformer_lib.book.plots import style
 
 ROOT = Path(__file__).parents[3]
@@ -308,6 +308,38 @@ def test_a_value_on_the_line_is_not_pushed():
     assert "down: b." in drawing.description
 
 
+def test_a_query_s_forbidden_keys_are_hatched():
+    for svg in layouts(examples.who_asks(chosen=1)):
+        hatched = [g for g in svg.iter(f"{SVG}g") if any("url(" in r.get("fill", "") for r in g)]
+        assert [words(cell) for cell in hatched] == [["sat"], ["down"]]
+    assert (
+        "Cross: die Katze saß ask, other tokens, the cat sat down answer" in examples.who_asks().description
+    )
+
+
+def test_a_head_s_own_features_are_in_full_colour():
+    for svg in layouts(examples.head_splits()):
+        mine = [letter + number for letter in "abc" for number in "12"]
+        assert sorted(full_cells(svg, VALUE)) == sorted(3 * mine)
+    assert (
+        "Wrong, a single view of the same shape, head 1: a1 a2; a3 a4;" in examples.head_splits().description
+    )
+
+
+def test_two_averages_are_taken_and_subtracted():
+    for svg in layouts(examples.two_heads()):
+        assert full_cells(svg, VALUE) == ["17", "13"]
+        assert full_cells(svg, KEY) == ["Ann", "Ben"]
+        assert full_cells(svg, STREAM) == ["4"]
+        assert {"× (+1)", "× (−1)"} <= set(words(svg))
+
+
+def test_an_output_moves_with_its_token():
+    for svg in layouts(examples.shuffled()):
+        assert full_cells(svg, STREAM) == ["dog", "dog"]
+        assert full_cells(svg, VALUE) == ["ydog", "ydog"]
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -354,6 +386,18 @@ def test_a_value_on_the_line_is_not_pushed():
         (lambda: examples.gated_state(gate=[0.5, 1.5]), "a gate lies between 0 and 1, got 1.5"),
         (lambda: examples.gated_state(candidate=[1.0]), "candidate: expected 2, got 1"),
         (lambda: examples.one_vector(source=[]), "source: expected at least one, got 0"),
+        (lambda: examples.head_layer(weights=[[[1.0]]]), "heads: expected 2, got 1"),
+        (lambda: examples.head_layer(tokens=["a"]), "the weights of head 1: expected 1, got 3"),
+        (lambda: examples.who_asks(panels={}), "panels: expected at least one, got 0"),
+        (lambda: examples.who_asks(chosen=3), "there is no query 3 among 3"),
+        (lambda: examples.who_asks(panels={"M": ("ab", "ab", [[1, 1]])}, chosen=0), "mask 'M': expected 2"),
+        (lambda: examples.head_splits(right=[[[0]]]), "right: expected 2, got 1"),
+        (lambda: examples.head_splits(wrong=2 * [[[0, 1], [2, 3], [4, 5]]]), "each cell must stand there"),
+        (lambda: examples.two_heads(values=[1]), "values: expected 3, got 1"),
+        (lambda: examples.two_heads(weights=[[1, 0, 0]]), "weights: expected 2, got 1"),
+        (lambda: examples.two_heads(asks=(0, 3)), "there is no token 3 among 3"),
+        (lambda: examples.shuffled(order=[0, 0, 1]), "is no permutation of 3 tokens"),
+        (lambda: examples.shuffled(follow=3), "there is no token 3 among 3"),
         (lambda: examples.floors(floors=["book", "a | "]), "each floor needs at least one room"),
         (lambda: cards.card("99_none"), "there is no card for '99_none'"),
         (lambda: Drawing("a title", "", Scene(1, 1)), "a drawing needs a description"),
