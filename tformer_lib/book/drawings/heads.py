@@ -49,9 +49,8 @@ def layer(tokens: Sequence[str], weights: Sequence[Any], *, title: str = "A laye
         for x in xs:
             scene.vector(x - 11, 32, [""] * 4, 22, 8, role=STREAM)
         y = 64.0
-        scene.arrow((middle, y + 2), (middle, y + 30), label="X: D × N")
-        scene.line((thirds[0], y + 38), (thirds[2], y + 38))
-        scene.line((middle, y + 30), (middle, y + 38))
+        scene.arrow((middle, y + 2), (middle, y + 38), label="X: D × N")
+        scene.line((thirds[0], y + 38), (thirds[2], y + 38), opacity=0.8)
         y += 38
         for x, (name, role) in zip(thirds, PARTS.items(), strict=True):
             scene.arrow((x, y), (x, y + 14))
@@ -64,11 +63,14 @@ def layer(tokens: Sequence[str], weights: Sequence[Any], *, title: str = "A laye
                 )  # fmt: skip
         y += 108
         half = room / 2 - 6
+        for x in thirds:
+            scene.line((x, y), (x, y + 10), opacity=0.8)
+        scene.line((thirds[0], y + 10), (thirds[2], y + 10), opacity=0.8)
         for h in (0, 1):
             left = h * (half + 12)
-            scene.arrow((middle, y + 2), (left + half / 2, y + 26))
-            _head(scene, left, y + 26, half, h, maps[h])
-        y += 26 + 196
+            scene.arrow((left + half / 2, y + 10), (left + half / 2, y + 30))
+            _head(scene, left, y + 30, half, h, maps[h])
+        y += 30 + 212
         for h in (0, 1):
             scene.arrow((h * (half + 12) + half / 2, y - 10), (middle + (2 * h - 1) * block / 3, y + 16))
             scene.box(
@@ -89,31 +91,28 @@ def layer(tokens: Sequence[str], weights: Sequence[Any], *, title: str = "A laye
 
 
 def _head(scene: Scene, x: Pixels, y: Pixels, room: Pixels, h: int, A: Sequence[Sequence]) -> None:
-    """One head in its frame, 186 px tall: query and key give weights, weights and value the output."""
+    """One head in its frame, 202 px tall: query and key give weights, weights and value the output."""
     strength, centre = _strength(h == 0), x + room / 2
-    scene.box(x, y, room, 186, radius=8, strength="plain")
+    scene.box(x, y, room, 202, radius=8, strength="plain")
     scene.text(centre, y + 14, f"head {h + 1}", bold=True)
     step = min((room - 8) / 3, 78)
     xs = [centre + (i - 1) * step for i in range(3)]
     for at, (name, role) in zip(xs, PARTS.items(), strict=True):
-        scene.box(
-            at - step / 2 + 3, y + 28, step - 6, 26, f"{name}_{{{h + 1}}}", role=role, strength=strength
-        )
-    cell = 52 / len(A)
-    left = (xs[0] + xs[1]) / 2 - 26
+        words = f"{name}_{{{h + 1}}}"
+        scene.box(at - step / 2 + 3, y + 28, step - 6, 26, words, role=role, strength=strength)
+    weigh, cell = (xs[0] + xs[1]) / 2, 52 / len(A)
     for at in xs[:2]:
-        scene.arrow((at, y + 54), (left + 26 + (at - left - 26) / 3, y + 74))
+        scene.arrow((at, y + 54), (weigh + (at - weigh) / 2, y + 70))
+    scene.text(weigh, y + 79, "softmax", size=13)
     for i, row in enumerate(A):
         for j, weight in enumerate(row):
-            scene.box(left + j * cell, y + 75 + i * cell, cell, cell, role=WEIGHTS, shade=1.6 * weight)
-    scene.text(left - 5, y + 101, f"A_{{{h + 1}}}", anchor="end", size=13)
-    scene.arrow((left + 26, y + 128), (left + 26, y + 148))
-    scene.arrow((xs[2], y + 54), (xs[2], y + 148))
-    right = xs[2] + step / 2 - 3
-    scene.box(
-        xs[0] - step / 2 + 3, y + 149, right - xs[0] + step / 2 - 3, 26, f"Y_{{{h + 1}}}", role=VALUE,
-        strength=strength,
-    )  # fmt: skip
+            place = weigh - 26 + j * cell, y + 91 + i * cell
+            scene.box(*place, cell, cell, role=WEIGHTS, shade=1.6 * weight)
+    scene.text(weigh + 31, y + 117, f"A_{{{h + 1}}}", anchor="start", size=13)
+    scene.arrow((weigh, y + 144), (weigh, y + 164))
+    scene.arrow((xs[2], y + 54), (xs[2], y + 164))
+    left, right = xs[0] - step / 2 + 3, xs[2] + step / 2 - 3
+    scene.box(left, y + 165, right - left, 26, f"Y_{{{h + 1}}}", role=VALUE, strength=strength)
 
 
 def who_asks(
@@ -252,8 +251,8 @@ def splits(
         scene = Scene(PHONE if stacked else whole + 20 + 2 * (pair + 40), size=size)
         x = (PHONE - whole) / 2 if stacked else 20
         scene.text(x, 10, "x: a token a row", anchor="start", bold=True)
-        scene.text(x + whole / 4, 36, "for head 1", muted=True)
-        scene.text(x + 3 * whole / 4, 36, "for head 2", muted=True)
+        scene.text(x + whole / 4, 36, "head 1", muted=True)
+        scene.text(x + 3 * whole / 4, 36, "head 2", muted=True)
         grid(scene, x, 50, cell, [list(range(D * r, D * r + D)) for r in range(n)])
         for r in range(n):
             scene.text(x - 20, 50 + 28 * r + 14, str(r + 1), anchor="start", muted=True)
