@@ -3,51 +3,17 @@
 from collections.abc import Mapping, Sequence
 
 import torch
-from matplotlib.patches import Rectangle
 from torch import Tensor
 
 from tformer_lib.book.plots.style import (
     BLACK,
     BLUE,
-    GREEN,
     GREY,
-    ORANGE,
     RED,
-    SKY,
     BookFigure,
     book_style,
-    keep_colours,
     new_figure,
 )
-
-TOKEN_COLOURS = (SKY, ORANGE, GREEN, "#DDDDDD")  # light enough for black type
-
-
-@book_style
-def split_panels(panels: Mapping[str, Tensor]) -> BookFigure:
-    """One row of boxes per way of splitting, one box per head; a cell is coloured by its token.
-
-    Args:
-        panels: from a title to the split numbers, (H, N, Dh), in which the entry of token n and
-            feature d is 10 n + d; at most four tokens.
-    """
-    figure, axes = new_figure(len(panels), height=2.1 * len(panels), squeeze=False)
-    for axis, (title, heads) in zip(axes[:, 0], panels.items(), strict=True):
-        n_heads, n_tokens, d_head = heads.shape
-        for h in range(n_heads):
-            left = h * (d_head + 1.5)
-            axis.text(left + d_head / 2, -0.35, f"head {h}", ha="center", va="center")
-            for row in range(n_tokens):
-                for column in range(d_head):
-                    token, feature = divmod(int(heads[h, row, column]), 10)
-                    corner, colour = (left + column, row), TOKEN_COLOURS[token]
-                    cell = axis.add_patch(Rectangle(corner, 1, 1, facecolor=colour, edgecolor="white"))
-                    label = f"{token}.{feature}"
-                    text = axis.text(left + column + 0.5, row + 0.5, label, ha="center", va="center")
-                    keep_colours(cell, text)
-        axis.set(title=title, xlim=(-0.5, n_heads * (d_head + 1.5) - 1), ylim=(n_tokens + 0.1, -0.8))
-        axis.set_axis_off()
-    return figure
 
 
 @book_style
