@@ -202,13 +202,13 @@ def splits(
     """
     tokens = listed(tokens, "tokens")
     n = len(tokens)
-    heads = {}
+    heads: dict[str, list[list[list[int]]]] = {}
     for what, split in {"right": right, "wrong": wrong}.items():
         parts = [table(part, f"{what}, head {h + 1}", n) for h, part in enumerate(listed(split, what, 2))]
         cells = sorted(i for part in parts for row in part for i in row)
         if cells != list(range(2 * n * len(parts[0][0]))):
             raise ValueError(f"{what}: each cell must stand there once")
-        heads[what] = parts
+        heads[what] = [[[int(i) for i in row] for row in part] for part in parts]
     narrow_head = len(heads["right"][0][0])
     D = 2 * narrow_head
 
@@ -335,8 +335,8 @@ def two_heads(
                 scene.line((x, 116), (middle, 152), role=WEIGHTS, width=1 + 12 * weights[h][i])
             scene.token(middle, 150, number(averages[h], digits), 60, 32, role=VALUE, strength="full")
             scene.arrow((middle, 184), (centre + (20 if h else -20), 228), width=2)
-            side = "start" if h else "end"
-            scene.text((middle + centre) / 2 + (18 if h else -18), 214, factors[h], anchor=side)
+            place = (middle + centre) / 2 + (18 if h else -18)
+            scene.text(place, 214, factors[h], anchor="start" if h else "end")
         scene.token(centre, 230, answer, 66, 34, role=STREAM, strength="full", bold=True)
         for words, y in (("keys", 39), ("weights", 70), ("values", 99), ("average", 166), ("sum", 247)):
             scene.text(0, y, words, anchor="start", muted=True)
