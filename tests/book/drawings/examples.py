@@ -1,6 +1,6 @@
 """Every drawing once, with small numbers, for the tests that look at all of them."""
 
-from tformer_lib.book.drawings import attention, heads, layers, sequences
+from tformer_lib.book.drawings import attention, heads, layers, notation, sequences
 from tformer_lib.book.drawings.attention import softmax
 
 SCORES = [-3.56, -0.22, -0.89, -5.56, -14.22]
@@ -161,6 +161,19 @@ def shuffled(**changes):
     return heads.shuffled(**({"words": ["dog", "bites", "man"], "order": [2, 1, 0]} | changes))
 
 
+def tokens_both_ways(**changes):
+    X = [[0.5, -1.2, 0.3, 0.9], [1.1, 0.4, -0.6, 0.2], [-0.3, 0.8, 0.7, -1.0]]
+    return notation.tokens_both_ways(**({"words": ["the", "cat", "sat", "down"], "X": X} | changes))
+
+
+def linear_both_ways(**changes):
+    return notation.linear_both_ways(**({"D": 3, "E": 5, "N": 4, "token": 1} | changes))
+
+
+def sizes(**changes):
+    return notation.sizes(**({"words": ["the", "cat", "sat", "down"], "heads": 2} | changes))
+
+
 def floors(**changes):
     return layers.layers(**({"floors": ["book", "analysis | measures | pretrained", "models"]} | changes))
 
@@ -186,5 +199,8 @@ EXAMPLES = (
     head_splits,
     two_heads,
     shuffled,
+    tokens_both_ways,
+    linear_both_ways,
+    sizes,
     floors,
 )

@@ -340,6 +340,11 @@ def test_an_output_moves_with_its_token():
         assert full_cells(svg, VALUE) == ["ydog", "ydog"]
 
 
+def test_the_token_is_a_column_in_the_text_and_a_row_in_code():
+    for svg in layouts(examples.tokens_both_ways(token=1)):
+        assert sorted(full_cells(svg, STREAM)) == sorted(["−1.2", "0.4", "0.8"] * 2)
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -398,6 +403,12 @@ def test_an_output_moves_with_its_token():
         (lambda: examples.two_heads(asks=(0, 3)), "there is no token 3 among 3"),
         (lambda: examples.shuffled(order=[0, 0, 1]), "is no permutation of 3 tokens"),
         (lambda: examples.shuffled(follow=3), "there is no token 3 among 3"),
+        (lambda: examples.tokens_both_ways(words=["the"]), "the columns of X: expected 1, got 4"),
+        (lambda: examples.tokens_both_ways(token=4), "there is no token 4 among 4"),
+        (lambda: examples.linear_both_ways(E=0), "E is drawn from 1 to 8, got 0"),
+        (lambda: examples.linear_both_ways(token=9), "there is no token 9 among 4"),
+        (lambda: examples.sizes(heads=5), "heads are drawn from 1 to 4, got 5"),
+        (lambda: examples.sizes(words=[]), "words: expected at least one, got 0"),
         (lambda: examples.floors(floors=["book", "a | "]), "each floor needs at least one room"),
         (lambda: cards.card("99_none"), "there is no card for '99_none'"),
         (lambda: Drawing("a title", "", Scene(1, 1)), "a drawing needs a description"),
