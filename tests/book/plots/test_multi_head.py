@@ -34,6 +34,14 @@ def test_error_curves_draw_a_line_for_each_seed_and_the_floor():
     ]
 
 
+def test_error_curves_tell_the_runs_that_stay_with_one_head():
+    errors = torch.linspace(1, 0.5, 16).expand(3, 16)
+    two = torch.cat([errors - 0.5, errors[:1]])
+    (axis,) = plots.error_curves(range(0, 301, 20), {1: errors, 2: two}, floor=0.5).axes
+    named = {line.get_label(): line for line in axis.lines}
+    assert named["two heads, 1 of 4 seeds"].get_linewidth() > named["two heads, 3 of 4 seeds"].get_linewidth()
+
+
 @pytest.mark.parametrize("name", ["query_weights", "attention_map"])
 def test_heat_maps_share_the_books_colours_and_scale(name):
     image = figures()[name].axes[0].images[0]

@@ -32,10 +32,10 @@ def layer(tokens: Sequence[str], weights: Sequence[Any], *, title: str = "A laye
     maps = [table(A, f"the weights of head {h + 1}", n, n) for h, A in enumerate(listed(weights, "heads", 2))]
     description = (
         f"The tokens {' '.join(tokens)} are the columns of X, D by N. Three maps, each D by D, make Q, K and "
-        "V of them. Each is split into two heads of Dh rows. Head 1 gets Q1, K1 and V1; softmax makes the "
-        "weights A1, S by N, of Q1 and K1, and Y1, Dh by N, is V1 times A1. Head 2 does the same with its "
-        "own rows. Y1 and Y2 are stacked to D by N again, and the map Ωo, D by D, mixes them: one output for "
-        "each token."
+        "V of them. Each is split into two heads of Dh rows. Head 1 gets Q1, K1 and V1. The scores of Q1 and "
+        "K1 are divided by the root of Dh; softmax makes the weights A1, S by N, of them, and Y1, Dh by N, "
+        "is V1 times A1. Head 2 does the same with its own rows. Y1 and Y2 are stacked to D by N again, and "
+        "the map Ωo, D by D, mixes them: one output for each token."
     )
 
     def layout(room: Pixels, size: Pixels) -> Scene:
@@ -103,7 +103,7 @@ def _head(scene: Scene, x: Pixels, y: Pixels, room: Pixels, h: int, A: Sequence[
     weigh, cell = (xs[0] + xs[1]) / 2, 52 / len(A)
     for at in xs[:2]:
         scene.arrow((at, y + 54), (weigh + (at - weigh) / 2, y + 70))
-    scene.text(weigh, y + 79, "softmax", size=13)
+    scene.text(weigh, y + 79, "÷ √D_{h}, softmax", size=13)
     for i, row in enumerate(A):
         for j, weight in enumerate(row):
             place = weigh - 26 + j * cell, y + 91 + i * cell
@@ -353,7 +353,7 @@ def shuffled(
     *,
     title: str = "Shuffled tokens, shuffled outputs",
 ) -> Drawing:
-    """The same tokens in two orders through self-attention: each takes its output along.
+    """The same tokens in two orders through self-attention: every output reads all, and moves with its token.
 
     Args:
         words: the tokens.
@@ -372,9 +372,9 @@ def shuffled(
         raise ValueError(f"there is no token {follow} among {len(words)}")
     moved = [words[i] for i in order]
     description = (
-        f"The tokens {' '.join(words)} go through self-attention and come out as one output each, in their "
-        f"order. In the order {' '.join(moved)} they come out as the same outputs, in that order: "
-        f"the output of {words[follow]} moves along with it."
+        f"The tokens {' '.join(words)} go through self-attention, where every output reads every token. They "
+        f"come out as one output each, in their order. In the order {' '.join(moved)} they come out as the "
+        f"same outputs, in that order: the output of {words[follow]} moves along with it."
     )
 
     def panel(scene: Scene, x: Pixels, y: Pixels, room: Pixels, places: Sequence[int]) -> None:
@@ -385,13 +385,18 @@ def shuffled(
             thick = 4.0 if i == follow else 1.5
             role: Role | None = STREAM if i == follow else None
             scene.token(at, y, word, broad, 30, role=STREAM, size=fits, **mine)
-            scene.arrow((at, y + 32), (at, y + 62), role=role, width=thick / 2)
-            scene.arrow((at, y + 94), (at, y + 124), role=role, width=thick / 2)
-            scene.token(at, y + 126, f"y_{{{word}}}", broad, 30, role=VALUE, size=fits, **mine)
-        scene.box(x, y + 62, room, 32, "self-attention", radius=4)
+            scene.arrow((at, y + 32), (at, y + 52), role=role, width=thick / 2)
+            scene.arrow((at, y + 130), (at, y + 150), role=role, width=thick / 2)
+            scene.token(at, y + 152, f"y_{{{word}}}", broad, 30, role=VALUE, size=fits, **mine)
+        scene.box(x, y + 52, room, 78, radius=4)
+        scene.text(x + room / 2, y + 65, "self-attention")
+        for to, i in sorted(zip(xs, places, strict=True), key=lambda pair: pair[1] == follow):
+            for at, _ in xs:  # every output reads every token; the lines of the followed one lie on top
+                reads: dict[str, Any] = {"role": WEIGHTS, "width": 3} if i == follow else {"width": 1}
+                scene.line((at, y + 78), (to[0], y + 128), **reads)
 
-    wide, narrow = Scene(2 * 290 + 40, 158, size=15), Scene(PHONE, 2 * 158 + 30, size=14.5)
+    wide, narrow = Scene(2 * 290 + 40, 184, size=15), Scene(PHONE, 2 * 184 + 30, size=14.5)
     for i, places in enumerate((range(len(words)), order)):
         panel(wide, i * 330, 0, 290, places)
-        panel(narrow, 14, i * 188, PHONE - 28, places)
+        panel(narrow, 14, i * 214, PHONE - 28, places)
     return Drawing(title, description, wide, narrow)

@@ -1,6 +1,7 @@
 """The figures of the chapter on multi-head self-attention."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,25 +16,31 @@ from tformer_lib.book.plots.style import (
     new_figure,
 )
 
+THIN: dict[str, Any] = {"linewidth": 1.2, "alpha": 0.7}
+THICK: dict[str, Any] = {"linewidth": 3.5, "linestyle": (0, (3, 2)), "zorder": 3}
+
 
 @book_style
 def error_curves(steps: Sequence[int], curves: Mapping[int, Tensor], floor: float) -> BookFigure:
-    """Normalised error against training step, one thin line per seed, one colour per number of heads.
+    """Normalised error against training step, a thin line per seed; runs that stay with one head's are thick.
 
     Args:
         steps: the steps at which the error was taken.
         curves: from a number of heads to its errors, (seeds, steps).
-        floor: the error that one head cannot pass, drawn dashed.
+        floor: the error that one head cannot pass if its weights ignore contents, drawn dashed.
     """
     figure, axis = new_figure(height=3.3)
     names = {1: "one head", 2: "two heads"}
     for (n_heads, errors), colour in zip(curves.items(), (RED, BLUE), strict=False):
-        for seed, line in enumerate(errors):
-            label = f"{names.get(n_heads, f'{n_heads} heads')}, {len(errors)} seeds" if seed == 0 else None
-            dashes = "-" if n_heads == 1 else "--"  # a line of one kind shows above the other
-            axis.plot(steps, line.tolist(), dashes, color=colour, linewidth=1.6, alpha=0.8, label=label)
+        name, n = names.get(n_heads, f"{n_heads} heads"), len(errors)
+        stuck = (errors[:, -1] > 0.9 * floor) & (n_heads > 1)
+        for lines, style in ((errors[~stuck], THIN), (errors[stuck], THICK)):
+            of = f"{len(lines)} of {n}" if len(lines) < n else f"{n}"
+            for i, line in enumerate(lines):
+                label = f"{name}, {of} seeds" if i == 0 else None
+                axis.plot(steps, line.tolist(), color=colour, label=label, **style)
     axis.axhline(floor, color=GREY, linestyle="--", linewidth=1.5)
-    axis.text(steps[-1], floor - 0.02, "floor for one head", color=GREY, ha="right", va="top")
+    axis.text(steps[-1], floor - 0.02, "bound if weights ignore contents", color=GREY, ha="right", va="top")
     axis.set(xlabel="training step", ylabel="error / predicting zero", ylim=(-0.03, 1.12))
     axis.legend(loc="upper right", bbox_to_anchor=(1.0, 1.04))
     return figure
