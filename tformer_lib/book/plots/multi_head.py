@@ -17,7 +17,7 @@ from tformer_lib.book.plots.style import (
 )
 
 THIN: dict[str, Any] = {"linewidth": 1.2, "alpha": 0.7}
-THICK: dict[str, Any] = {"linewidth": 3.5, "linestyle": (0, (3, 2)), "zorder": 3}
+THICK: dict[str, Any] = {"linewidth": 3, "linestyle": (0, (2, 1.5)), "zorder": 3}
 
 
 @book_style
@@ -40,7 +40,8 @@ def error_curves(steps: Sequence[int], curves: Mapping[int, Tensor], floor: floa
                 label = f"{name}, {of} seeds" if i == 0 else None
                 axis.plot(steps, line.tolist(), color=colour, label=label, **style)
     axis.axhline(floor, color=GREY, linestyle="--", linewidth=1.5)
-    axis.text(steps[-1], floor - 0.02, "bound if weights ignore contents", color=GREY, ha="right", va="top")
+    words = "bound if weights\nignore contents"
+    axis.text(steps[-1], floor - 0.02, words, color=GREY, ha="right", va="top", linespacing=1.1)
     axis.set(xlabel="training step", ylabel="error / predicting zero", ylim=(-0.03, 1.12))
     axis.legend(loc="upper right", bbox_to_anchor=(1.0, 1.04))
     return figure
