@@ -308,6 +308,38 @@ def test_a_value_on_the_line_is_not_pushed():
     assert "down: b." in drawing.description
 
 
+def test_a_query_s_forbidden_keys_are_hatched():
+    for svg in layouts(examples.who_asks(chosen=1)):
+        hatched = [g for g in svg.iter(f"{SVG}g") if any("url(" in r.get("fill", "") for r in g)]
+        assert [words(cell) for cell in hatched] == [["sat"], ["down"]]
+    assert (
+        "Cross: die Katze saß ask, other tokens, the cat sat down answer" in examples.who_asks().description
+    )
+
+
+def test_a_head_s_own_features_are_in_full_colour():
+    for svg in layouts(examples.head_splits()):
+        mine = [letter + number for letter in "abc" for number in "12"]
+        assert sorted(full_cells(svg, VALUE)) == sorted(3 * mine)
+    assert (
+        "Wrong, a single view of the same shape, head 1: a1 a2; a3 a4;" in examples.head_splits().description
+    )
+
+
+def test_two_averages_are_taken_and_subtracted():
+    for svg in layouts(examples.two_heads()):
+        assert full_cells(svg, VALUE) == ["17", "13"]
+        assert full_cells(svg, KEY) == ["Ann", "Ben"]
+        assert full_cells(svg, STREAM) == ["4"]
+        assert {"× (+1)", "× (−1)"} <= set(words(svg))
+
+
+def test_an_output_moves_with_its_token():
+    for svg in layouts(examples.shuffled()):
+        assert full_cells(svg, STREAM) == ["dog", "dog"]
+        assert full_cells(svg, VALUE) == ["ydog", "ydog"]
+
+
 def test_the_token_is_a_column_in_the_text_and_a_row_in_code():
     for svg in layouts(examples.tokens_both_ways(token=1)):
         assert sorted(full_cells(svg, STREAM)) == sorted(["−1.2", "0.4", "0.8"] * 2)
@@ -360,6 +392,18 @@ def test_the_token_is_a_column_in_the_text_and_a_row_in_code():
         (lambda: examples.gated_state(gate=[0.5, 1.5]), "a gate lies between 0 and 1, got 1.5"),
         (lambda: examples.gated_state(candidate=[1.0]), "candidate: expected 2, got 1"),
         (lambda: examples.one_vector(source=[]), "source: expected at least one, got 0"),
+        (lambda: examples.head_layer(weights=[[[1.0]]]), "heads: expected 2, got 1"),
+        (lambda: examples.head_layer(tokens=["a"]), "the weights of head 1: expected 1, got 3"),
+        (lambda: examples.who_asks(panels={}), "panels: expected at least one, got 0"),
+        (lambda: examples.who_asks(chosen=3), "there is no query 3 among 3"),
+        (lambda: examples.who_asks(panels={"M": ("ab", "ab", [[1, 1]])}, chosen=0), "mask 'M': expected 2"),
+        (lambda: examples.head_splits(right=[[[0]]]), "right: expected 2, got 1"),
+        (lambda: examples.head_splits(wrong=2 * [[[0, 1], [2, 3], [4, 5]]]), "each cell must stand there"),
+        (lambda: examples.two_heads(values=[1]), "values: expected 3, got 1"),
+        (lambda: examples.two_heads(weights=[[1, 0, 0]]), "weights: expected 2, got 1"),
+        (lambda: examples.two_heads(asks=(0, 3)), "there is no token 3 among 3"),
+        (lambda: examples.shuffled(order=[0, 0, 1]), "is no permutation of 3 tokens"),
+        (lambda: examples.shuffled(follow=3), "there is no token 3 among 3"),
         (lambda: examples.tokens_both_ways(words=["the"]), "the columns of X: expected 1, got 4"),
         (lambda: examples.tokens_both_ways(token=4), "there is no token 4 among 4"),
         (lambda: examples.linear_both_ways(E=0), "E is drawn from 1 to 8, got 0"),

@@ -1,6 +1,5 @@
 """The figures of the chapter on multi-head self-attention: right contents, in the book's style."""
 
-import matplotlib
 import pytest
 import torch
 
@@ -8,16 +7,9 @@ from tformer_lib.book.plots import multi_head as plots
 from tformer_lib.book.plots.style import HEAT, BookFigure
 
 
-def split():
-    numbered = 10 * torch.arange(4)[:, None] + torch.arange(4)
-    return numbered.view(4, 2, 2).transpose(0, 1), numbered.view(2, 4, 2)
-
-
 def figures():
-    right, wrong = split()
     errors = torch.linspace(1, 0.5, 16).expand(3, 16)
     return {
-        "split_panels": plots.split_panels({"right": right, "wrong": wrong}),
         "error_curves": plots.error_curves(range(0, 301, 20), {1: errors, 2: errors - 0.5}, floor=0.5),
         "query_weights": plots.query_weights({"a": torch.eye(8)[0], "b": torch.eye(8)[1]}, list("?+-.....")),
         "attention_cost": plots.attention_cost([64, 128, 256, 512, 1024], 128, [1.0, 2.0, 5.0, 12.0, 40.0]),
@@ -32,17 +24,6 @@ def test_draws(name):
     assert figure._repr_png_().startswith(b"\x89PNG")
 
 
-def test_split_panels_show_each_number_in_its_token_colour():
-    figure = figures()["split_panels"]
-    above, below = figure.axes
-    for axis, heads in zip((above, below), split(), strict=True):
-        labels = [t.get_text() for t in axis.texts if "." in t.get_text()]
-        assert labels == [f"{n // 10}.{n % 10}" for n in heads.flatten().tolist()]
-        colours = [patch.get_facecolor() for patch in axis.patches]
-        expected = [plots.TOKEN_COLOURS[n // 10] for n in heads.flatten().tolist()]
-        assert colours == [matplotlib.colors.to_rgba(colour) for colour in expected]
-
-
 def test_error_curves_draw_a_line_for_each_seed_and_the_floor():
     (axis,) = figures()["error_curves"].axes
     assert len(axis.lines) == 3 + 3 + 1
@@ -51,6 +32,14 @@ def test_error_curves_draw_a_line_for_each_seed_and_the_floor():
         "one head, 3 seeds",
         "two heads, 3 seeds",
     ]
+
+
+def test_error_curves_tell_the_runs_that_stay_with_one_head():
+    errors = torch.linspace(1, 0.5, 16).expand(3, 16)
+    two = torch.cat([errors - 0.5, errors[:1]])
+    (axis,) = plots.error_curves(range(0, 301, 20), {1: errors, 2: two}, floor=0.5).axes
+    named = {line.get_label(): line for line in axis.lines}
+    assert named["two heads, 1 of 4 seeds"].get_linewidth() > named["two heads, 3 of 4 seeds"].get_linewidth()
 
 
 @pytest.mark.parametrize("name", ["query_weights", "attention_map"])

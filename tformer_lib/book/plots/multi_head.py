@@ -1,73 +1,47 @@
 """The figures of the chapter on multi-head self-attention."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
-from matplotlib.patches import Rectangle
 from torch import Tensor
 
 from tformer_lib.book.plots.style import (
     BLACK,
     BLUE,
-    GREEN,
     GREY,
-    ORANGE,
     RED,
-    SKY,
     BookFigure,
     book_style,
-    keep_colours,
     new_figure,
 )
 
-TOKEN_COLOURS = (SKY, ORANGE, GREEN, "#DDDDDD")  # light enough for black type
-
-
-@book_style
-def split_panels(panels: Mapping[str, Tensor]) -> BookFigure:
-    """One row of boxes per way of splitting, one box per head; a cell is coloured by its token.
-
-    Args:
-        panels: from a title to the split numbers, (H, N, Dh), in which the entry of token n and
-            feature d is 10 n + d; at most four tokens.
-    """
-    figure, axes = new_figure(len(panels), height=2.1 * len(panels), squeeze=False)
-    for axis, (title, heads) in zip(axes[:, 0], panels.items(), strict=True):
-        n_heads, n_tokens, d_head = heads.shape
-        for h in range(n_heads):
-            left = h * (d_head + 1.5)
-            axis.text(left + d_head / 2, -0.35, f"head {h}", ha="center", va="center")
-            for row in range(n_tokens):
-                for column in range(d_head):
-                    token, feature = divmod(int(heads[h, row, column]), 10)
-                    corner, colour = (left + column, row), TOKEN_COLOURS[token]
-                    cell = axis.add_patch(Rectangle(corner, 1, 1, facecolor=colour, edgecolor="white"))
-                    label = f"{token}.{feature}"
-                    text = axis.text(left + column + 0.5, row + 0.5, label, ha="center", va="center")
-                    keep_colours(cell, text)
-        axis.set(title=title, xlim=(-0.5, n_heads * (d_head + 1.5) - 1), ylim=(n_tokens + 0.1, -0.8))
-        axis.set_axis_off()
-    return figure
+THIN: dict[str, Any] = {"linewidth": 1.2, "alpha": 0.7}
+THICK: dict[str, Any] = {"linewidth": 3, "linestyle": (0, (2, 1.5)), "zorder": 3}
 
 
 @book_style
 def error_curves(steps: Sequence[int], curves: Mapping[int, Tensor], floor: float) -> BookFigure:
-    """Normalised error against training step, one thin line per seed, one colour per number of heads.
+    """Normalised error against training step, a thin line per seed; runs that stay with one head's are thick.
 
     Args:
         steps: the steps at which the error was taken.
         curves: from a number of heads to its errors, (seeds, steps).
-        floor: the error that one head cannot pass, drawn dashed.
+        floor: the error that one head cannot pass if its weights ignore contents, drawn dashed.
     """
     figure, axis = new_figure(height=3.3)
     names = {1: "one head", 2: "two heads"}
     for (n_heads, errors), colour in zip(curves.items(), (RED, BLUE), strict=False):
-        for seed, line in enumerate(errors):
-            label = f"{names.get(n_heads, f'{n_heads} heads')}, {len(errors)} seeds" if seed == 0 else None
-            dashes = "-" if n_heads == 1 else "--"  # a line of one kind shows above the other
-            axis.plot(steps, line.tolist(), dashes, color=colour, linewidth=1.6, alpha=0.8, label=label)
+        name, n = names.get(n_heads, f"{n_heads} heads"), len(errors)
+        stuck = (errors[:, -1] > 0.9 * floor) & (n_heads > 1)
+        for lines, style in ((errors[~stuck], THIN), (errors[stuck], THICK)):
+            of = f"{len(lines)} of {n}" if len(lines) < n else f"{n}"
+            for i, line in enumerate(lines):
+                label = f"{name}, {of} seeds" if i == 0 else None
+                axis.plot(steps, line.tolist(), color=colour, label=label, **style)
     axis.axhline(floor, color=GREY, linestyle="--", linewidth=1.5)
-    axis.text(steps[-1], floor - 0.02, "floor for one head", color=GREY, ha="right", va="top")
+    words = "bound if weights\nignore contents"
+    axis.text(steps[-1], floor - 0.02, words, color=GREY, ha="right", va="top", linespacing=1.1)
     axis.set(xlabel="training step", ylabel="error / predicting zero", ylim=(-0.03, 1.12))
     axis.legend(loc="upper right", bbox_to_anchor=(1.0, 1.04))
     return figure
