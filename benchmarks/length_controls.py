@@ -1,11 +1,12 @@
 """Why do models trained at length L fail, or not, at 4L? Controls for `length_extrapolation.py`, three seeds.
 
-ALiBi with the slopes of its paper and with others; and trained rotary and relative models that are read again
-with changed offsets, frequencies or temperatures (`rotary_controls`, `level_tail`). Recipe, sizes and text are
-those of the other script; but every position is judged by the same characters (`shared_text`).
+ALiBi with the slopes of its paper and with others; and trained rotary and relative models that are read
+again with changed offsets, frequencies or temperatures (`rotary_controls`, `level_tail`). Recipe, sizes and
+text are those of the other script; but every position is judged by the same characters (`shared_text`).
 
-`python benchmarks/length_controls.py` runs what has not been run yet and records it; with names, such as `rotary
-"alibi, steep"`, it runs only those, and records once all runs are there. About ten minutes of one core.
+`python benchmarks/length_controls.py` runs what has not been run yet and records it; with names, such as
+`rotary "alibi, steep"`, it runs only those, and records once all runs are there. About nine minutes of one
+core.
 """
 
 import argparse

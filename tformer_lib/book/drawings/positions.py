@@ -239,8 +239,8 @@ def offsets_and_biases(
     )
     description = (
         f"Left a grid of scores for {' '.join(words)}: keys down, queries across; each cell holds the "
-        "offset, the query's place minus the key's, and keys that stand later are hatched. Cells on a diagonal share "
-        f"an offset and a tint. Right what is added to the score for an offset: {said}."
+        "offset, the query's place minus the key's, and keys that stand later are hatched. Cells on a "
+        f"diagonal share an offset and a tint. Right what is added to the score for an offset: {said}."
     )
 
     def left(scene: Scene, x: Pixels, y: Pixels, label: Pixels, cell: Pixels) -> Pixels:
