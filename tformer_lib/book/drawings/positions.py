@@ -52,7 +52,7 @@ def three_places(tokens: Sequence[str], *, title: str = "Three places where orde
 
     def wide() -> Scene:
         scene, tall, y = Scene(720, 236), 38.0, 40.0
-        widths, gap, x = (96, 148, 90, 84, 84), 54.0, 6.0
+        widths, gap, x = (96, 148, 90, 84, 84), 52.0, 12.0
         middles = []
         for i, width in enumerate(widths):
             stage(scene, i, x, y, width, tall)
@@ -74,7 +74,7 @@ def three_places(tokens: Sequence[str], *, title: str = "Three places where orde
         middle = (middles[1] + middles[2]) / 2
         scene.brace(middles[1] - 60, middles[2] + 60, 200)
         scene.text(middle, 222, entries[1][1])
-        scene.text(6, 12, f"“{' '.join(tokens)}”", anchor="start", muted=True)
+        scene.text(12, 12, f"“{' '.join(tokens)}”", anchor="start", muted=True)
         return scene
 
     def narrow() -> Scene:
