@@ -52,8 +52,8 @@ def changed(model: GPT, change: Change) -> GPT:
     return model
 
 
-def by_offset(clamped: list[int], **options: bool) -> Change:
-    """Rotary positions whose `clamped` hands stop at the last offset of the training."""
+def by_offset(clamped: list[int] | dict[int, float], **options: bool) -> Change:
+    """Rotary positions whose `clamped` hands stop at the last offset of the training, or at a given one."""
 
     def change(layer: torch.nn.Module) -> None:
         layer.rotary = None

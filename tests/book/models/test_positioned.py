@@ -112,7 +112,8 @@ def scores_one_by_one(q, k, length, clamped):
     for i in range(n):
         for j in range(i + 1):
             for hand in range(d // 2):
-                offset = min(i - j, length - 1) if hand in clamped else i - j
+                stop = clamped.get(hand) if isinstance(clamped, dict) else length - 1
+                offset = stop if hand in clamped and i - j >= length else i - j
                 turn = cmath.exp(1j * offset * 10000.0 ** (-2 * hand / d))
                 query = complex(*q[i, 2 * hand : 2 * hand + 2].tolist())
                 key = complex(*k[j, 2 * hand : 2 * hand + 2].tolist())
@@ -120,7 +121,7 @@ def scores_one_by_one(q, k, length, clamped):
     return scores / math.sqrt(d)
 
 
-@pytest.mark.parametrize("clamped", [[], [1], [0, 2], [0, 1, 2]])
+@pytest.mark.parametrize("clamped", [[], [1], [0, 2], [0, 1, 2], {1: 0.0, 2: 6.5}])
 def test_offset_attend_stops_the_clamped_hands(clamped):
     q, k, v = torch.randn(3, 9, 6, dtype=torch.float64).unbind()
     past = causal_mask(9)

@@ -1,7 +1,8 @@
 """One language model with positions told in six ways, and its loss at every place of a window."""
 
+import cmath
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -138,12 +139,13 @@ class OffsetAttend(Backend):
     """Rotary attention of a trained model with some offsets changed: a control, not a way to train.
 
     The score of a query at n and a key at s is a sum over hands i of Re(conj(k_i) q_i e^{i (n - s) w_i}).
-    For a clamped hand n - s is never more than `length` - 1, the largest offset of a training at that length.
-    Hands that are not clamped, and all offsets below `length`, are as `Rotary` makes them.
+    For a clamped hand n - s is never more than `length` - 1, the largest offset of a training at that length;
+    or every offset from `length` on counts as another, which is given. Hands that are not clamped, and all
+    offsets below `length`, are as `Rotary` makes them.
 
     Args:
         length: of the sequences of the training.
-        clamped: the numbers of the hands that stop.
+        clamped: the numbers of the hands that stop; or from each to the offset that counts, also a fraction.
         window: whether keys further back than that are hidden instead.
         temperature: whether scores are multiplied by ln(n) / ln(length) where n > length keys are seen.
 
@@ -151,10 +153,17 @@ class OffsetAttend(Backend):
     """
 
     def __init__(
-        self, length: int, clamped: Sequence[int] = (), *, window: bool = False, temperature: bool = False
+        self,
+        length: int,
+        clamped: Sequence[int] | Mapping[int, float] = (),
+        *,
+        window: bool = False,
+        temperature: bool = False,
     ):
         super().__init__()
-        self.length, self.clamped = whole("length", length, 1), list(clamped)
+        self.length = whole("length", length, 1)
+        stops = clamped if isinstance(clamped, Mapping) else dict.fromkeys(clamped, self.length - 1)
+        self.clamped: dict[int, float] = dict(stops)
         self.window, self.temperature = window, temperature
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
@@ -162,19 +171,21 @@ class OffsetAttend(Backend):
         turn = Rotary(q.shape[-1])
         near_q, near_k = turn(q), turn(k)
         far_q, far_k = near_q.clone(), near_k.clone()
-        turned = turn(q.unsqueeze(-2), offset=self.length - 1).squeeze(-2)  # each by (L - 1) w_i
-        for hand in self.clamped:
-            both = slice(2 * hand, 2 * hand + 2)
-            far_q[..., both], far_k[..., both] = turned[..., both], k[..., both]
+        for hand, offset in self.clamped.items():
+            both, angle = slice(2 * hand, 2 * hand + 2), offset * 10000.0 ** (-2 * hand / q.shape[-1])
+            far_k[..., both] = k[..., both]
+            far_q[..., both] = torch.view_as_real(
+                torch.view_as_complex(q[..., both].contiguous()) * cmath.rect(1, angle)
+            )
         places = torch.arange(k.shape[-2])
-        offset = places[k.shape[-2] - q.shape[-2] :, None] - places
-        scores = torch.where(offset < self.length, near_q @ near_k.mT, far_q @ far_k.mT) / math.sqrt(
+        offsets = places[k.shape[-2] - q.shape[-2] :, None] - places
+        scores = torch.where(offsets < self.length, near_q @ near_k.mT, far_q @ far_k.mT) / math.sqrt(
             q.shape[-1]
         )
         if self.temperature:
             seen = (places[k.shape[-2] - q.shape[-2] :] + 1).clamp(min=self.length)
             scores = scores * (seen.log() / math.log(self.length))[:, None]
         if self.window:
-            near = offset < self.length
+            near = offsets < self.length
             mask = near if mask is None else mask & near
         return masked_softmax(scores, mask) @ v
