@@ -13,7 +13,12 @@ from tests.notebooks import template
 from tests.notebooks.page import Book, Page, describe, tags
 from tests.notebooks.rules import Rule
 
-WRITTEN = {"01_sequence_modelling", "02_attention", "03_multi_head_self_attention"}
+WRITTEN = {
+    "01_sequence_modelling",
+    "02_attention",
+    "03_multi_head_self_attention",
+    "05_positional_embeddings",
+}
 MOST_WORDS, MOST_CELLS, LEAST_DRAWINGS = 2_500, 30, 3
 FIRST_SECTION = re.compile(r"^## ", re.MULTILINE)
 END_OF_CORE = re.compile(r"^## What you learned\s*$", re.MULTILINE)

@@ -410,6 +410,12 @@ def test_the_token_is_a_column_in_the_text_and_a_row_in_code():
         (lambda: examples.linear_both_ways(token=9), "there is no token 9 among 4"),
         (lambda: examples.sizes(heads=5), "heads are drawn from 1 to 4, got 5"),
         (lambda: examples.sizes(words=[]), "words: expected at least one, got 0"),
+        (lambda: examples.three_places(tokens=[]), "tokens: expected at least one, got 0"),
+        (lambda: examples.clock_faces(places=[]), "places: expected at least one, got 0"),
+        (lambda: examples.turning_pair(pairs=[]), "pairs: expected at least one, got 0"),
+        (lambda: examples.offsets_and_biases(heads=["a", "b"]), "the columns of rows: expected 2, got 3"),
+        (lambda: examples.swept_angles(read=64), "expected 0 < trained < read, got 64 and 64"),
+        (lambda: examples.what_changed(swapped=[1, 1, 2, 3]), "[1, 1, 2, 3] is no order of 4 tokens"),
         (lambda: examples.floors(floors=["book", "a | "]), "each floor needs at least one room"),
         (lambda: cards.card("99_none"), "there is no card for '99_none'"),
         (lambda: Drawing("a title", "", Scene(1, 1)), "a drawing needs a description"),
@@ -493,3 +499,35 @@ def test_the_files_are_what_the_functions_draw():
     assert found == set(expected)
     for name, text in expected.items():
         assert (ROOT / name).read_text("utf8") == text, f"{name} is not up to date"
+
+
+def test_the_offset_alone_decides_the_angle():
+    for svg in layouts(examples.turning_pair()):
+        assert [word for word in words(svg) if "°" in word] == [
+            "angle: 40°",
+            "offset 1: 80°",
+            "offset 1: 80°",
+            "offset 3: 160°",
+        ]
+
+
+def test_cells_on_a_diagonal_share_an_offset():
+    for svg in layouts(examples.offsets_and_biases()):
+        hatched = [r for r in svg.iter(f"{SVG}rect") if "url(" in r.get("fill", "")]
+        assert len(hatched) == 6
+        grid = [word for word in words(svg) if word in set("0123")]
+        assert [grid.count(d) for d in "0123"] == [5, 4, 3, 2]  # and once in the table beside the grid
+
+
+def test_angles_not_seen_in_training_are_hatched():
+    for svg in layouts(examples.swept_angles()):
+        paths = [p for p in svg.iter(f"{SVG}path") if "url(" in p.get("fill", "")]
+        assert len(paths) == 5  # the three fast hands have seen every angle
+        assert "114°" in words(svg)
+        assert "to 462°" in words(svg)
+
+
+def test_what_changed_is_in_colour():
+    for svg in layouts(examples.what_changed()):
+        weights = next(role for role in ROLES if role.name == "weights")
+        assert full_cells(svg, weights) == ["0.41", "0.52", "0.33", "0.60", "0.12", "0.08"]

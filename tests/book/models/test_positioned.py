@@ -1,5 +1,6 @@
 """One model, positions told in six ways, and the loss at each place of a window."""
 
+import cmath
 import math
 
 import pytest
@@ -8,11 +9,14 @@ import torch.nn.functional as F
 
 from tformer_lib.book.models.positioned import (
     POSITIONS,
+    OffsetAttend,
     loss_by_position,
     overlapping_windows,
     positioned_gpt,
+    shared_text,
 )
-from tformer_lib.core.positions import LearnedPositions, RelativeBias, sinusoidal
+from tformer_lib.core.masks import causal_mask
+from tformer_lib.core.positions import LearnedPositions, RelativeBias, Rotary, sinusoidal
 from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.models.language import language_loss
 from tformer_lib.training import count_parameters
@@ -77,3 +81,63 @@ def test_overlapping_windows_predict_the_same_tokens_at_many_positions():
 def test_overlapping_windows_must_fit():
     with pytest.raises(ValueError, match="do not fit"):
         overlapping_windows(torch.arange(100), 20, stride=5, count=40, places=2)
+
+
+def test_shared_text_is_the_same_at_every_position():
+    windows = overlapping_windows(torch.arange(1000), 20, stride=5, count=40, places=2)
+    keep = shared_text(20, stride=5, count=40, places=2)
+    assert keep.shape == (40, 20)
+    predicted = [
+        sorted(windows[:, 1:][:, 5 * i : 5 * i + 5][keep[:, 5 * i : 5 * i + 5]].tolist()) for i in range(4)
+    ]
+    assert predicted[0] == predicted[1] == predicted[2] == predicted[3]
+    assert len(predicted[0]) == 2 * (20 - 3) * 5
+    model = build("none")
+    some = torch.randint(11, (40, 21))
+    alone = loss_by_position(model, some[keep[:, 7]])
+    torch.testing.assert_close(loss_by_position(model, some, keep=keep)[7], alone[7])
+
+
+def test_without_shared_text_nothing_is_measured():
+    with pytest.raises(ValueError, match="share no token"):
+        shared_text(20, stride=5, count=6, places=2)
+    with pytest.raises(ValueError, match="share no token"):
+        shared_text(20, stride=6, count=40)
+
+
+def scores_one_by_one(q, k, length, clamped):
+    """The same scores from complex numbers, pair by pair."""
+    n, d = q.shape
+    scores = torch.zeros(n, n, dtype=torch.float64)
+    for i in range(n):
+        for j in range(i + 1):
+            for hand in range(d // 2):
+                stop = clamped.get(hand) if isinstance(clamped, dict) else length - 1
+                offset = stop if hand in clamped and i - j >= length else i - j
+                turn = cmath.exp(1j * offset * 10000.0 ** (-2 * hand / d))
+                query = complex(*q[i, 2 * hand : 2 * hand + 2].tolist())
+                key = complex(*k[j, 2 * hand : 2 * hand + 2].tolist())
+                scores[i, j] += (key.conjugate() * query * turn).real
+    return scores / math.sqrt(d)
+
+
+@pytest.mark.parametrize("clamped", [[], [1], [0, 2], [0, 1, 2], {1: 0.0, 2: 6.5}])
+def test_offset_attend_stops_the_clamped_hands(clamped):
+    q, k, v = torch.randn(3, 9, 6, dtype=torch.float64).unbind()
+    past = causal_mask(9)
+    scores = scores_one_by_one(q, k, 4, clamped).masked_fill(~past, -math.inf)
+    y = OffsetAttend(4, clamped)(q[None, None], k[None, None], v[None, None], past)
+    torch.testing.assert_close(y[0, 0], scores.softmax(dim=-1) @ v)
+
+
+def test_offset_attend_can_hide_what_is_far_or_sharpen_the_scores():
+    q, k, v = torch.randn(3, 9, 6, dtype=torch.float64).unbind()
+    turn, places = Rotary(6), torch.arange(9)
+    scores = turn(q) @ turn(k).T / math.sqrt(6)
+    far = (places[:, None] - places >= 4) | ~causal_mask(9)
+    y = OffsetAttend(4, window=True)(q[None, None], k[None, None], v[None, None], causal_mask(9))
+    torch.testing.assert_close(y[0, 0], scores.masked_fill(far, -math.inf).softmax(dim=-1) @ v)
+    sharper = scores * ((places + 1).clamp(min=4).double().log() / math.log(4))[:, None]
+    y = OffsetAttend(4, temperature=True)(q[None, None], k[None, None], v[None, None], causal_mask(9))
+    expected = sharper.masked_fill(~causal_mask(9), -math.inf).softmax(dim=-1) @ v
+    torch.testing.assert_close(y[0, 0], expected, rtol=1e-5, atol=1e-6)

@@ -73,7 +73,17 @@ def test_each_line_is_named_at_its_end_and_names_do_not_touch():
     names = {t.get_text(): t.get_position()[1] for t in whole.texts if t.get_text() != "trained"}
     assert names.keys() == {"rotary", "ALiBi"}
     assert names["rotary"] - names["ALiBi"] > 0.07 * (whole.get_ylim()[1] - whole.get_ylim()[0])
-    assert [t.get_text() for t in near.texts] == ["ALiBi"]  # rotary ends above the zoom
+    assert [t.get_text() for t in near.texts] == ["ALiBi", "rotary"]
+
+
+def test_lines_that_leave_the_zoom_are_named_where_they_leave_it():
+    runs = {"learned": [1.0, 3.0, 3.0], "sinusoidal": [1.0, 3.1, 3.1], "rotary": [1.0, 1.0, 3.0]}
+    runs = {name: torch.tensor([line]) for name, line in runs.items()}
+    near = plots.loss_against_position([8.0, 24.0, 40.0], runs, trained_to=8, zoom=(0.5, 2.0)).axes[1]
+    first, second = near.texts
+    assert (first.get_text(), second.get_text()) == ("sinusoidal, learned", "rotary")
+    assert 15 < first.get_position()[0] < 16
+    assert 32 < second.get_position()[0] < 33.5
 
 
 def test_the_angle_between_query_and_key_is_written():

@@ -5,6 +5,7 @@ colours from `roles`. A box is *pale* (a tint, for what is known), *full* (for w
 outline); what a mask forbids is hatched.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -284,6 +285,37 @@ class Scene:
         fill = "currentColor" if role is None else role.fill
         corners = [_at(value) for point in points for value in point]
         self.elements.append(drawsvg.Lines(*corners, close=True, fill=fill, fill_opacity=_shade(shade)))
+
+    def face(self, x: Pixels, y: Pixels, radius: Pixels) -> None:
+        """A circle, with a mark at twelve o'clock."""
+        ring = drawsvg.Circle(
+            _at(x), _at(y), _at(radius), fill="none", stroke="currentColor", stroke_opacity=FAINT
+        )
+        self.elements.append(ring)
+        self.line((x, y - radius), (x, y - radius + 4))
+
+    def sector(
+        self,
+        x: Pixels,
+        y: Pixels,
+        radius: Pixels,
+        start: Pixels,
+        end: Pixels,
+        *,
+        role: Role | None = None,
+        shade: Pixels = 0.6,
+        hatched: bool = False,
+    ) -> None:
+        """A slice of a disc between two angles, in radians, clockwise from twelve o'clock."""
+        steps = max(2, math.ceil(abs(end - start) / 0.1) + 1)
+        angles = [start + (end - start) * i / (steps - 1) for i in range(steps)]
+        rim = [(x + radius * math.sin(a), y - radius * math.cos(a)) for a in angles]
+        corners = [_at(value) for point in [(x, y), *rim] for value in point]
+        colour = "currentColor" if role is None else role.fill
+        paint: dict[str, Any] = {"fill": colour, "fill_opacity": _shade(shade)}
+        if hatched:
+            paint = {"fill": self._hatching(), "stroke": "currentColor", "stroke_opacity": FAINT}
+        self.elements.append(drawsvg.Lines(*corners, close=True, **paint))
 
     # Lines
 

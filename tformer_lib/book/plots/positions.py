@@ -121,6 +121,30 @@ def _name_at_the_end(axis: Axes, ends: Mapping[str, float]) -> None:
         place += 0.075 * (high - low)
 
 
+def _leaves(line: Tensor, positions: Sequence[float], high: float) -> float:
+    """Where a line first passes above `high`."""
+    after = int((line > high).int().argmax())
+    before = max(after - 1, 0)
+    share = float((high - line[before]) / (line[after] - line[before])) if after else 0.0
+    return positions[before] + share * (positions[after] - positions[before])
+
+
+def _name_where_it_leaves(axis: Axes, positions: Sequence[float], runs: Mapping[str, Tensor]) -> None:
+    """Writes each method's name above the axis, at the place where its mean leaves the picture."""
+    high, span = axis.get_ylim()[1], positions[-1] - positions[0]
+    places = {name: _leaves(losses.mean(dim=0), positions, high) for name, losses in runs.items()}
+    groups: list[list[str]] = []
+    for name in sorted(places, key=lambda name: places[name]):
+        if groups and places[name] - places[groups[-1][-1]] < 0.1 * span:
+            groups[-1].append(name)
+        else:
+            groups.append([name])
+    for i, group in enumerate(groups):
+        text, over = ", ".join(NAMES.get(name, name) for name in group), axis.get_xaxis_transform()
+        x, align = (places[group[0]] + 0.03 * span, "left") if i else (places[group[0]], "center")
+        axis.text(x, 1.02, text, transform=over, ha=align, va="bottom", fontsize="small")
+
+
 @book_style
 def loss_against_position(
     positions: Sequence[float],
@@ -151,4 +175,6 @@ def loss_against_position(
     ends = {name: float(losses[:, -1].mean()) for name, losses in runs.items()}
     _name_at_the_end(whole, ends)
     _name_at_the_end(near, {name: end for name, end in ends.items() if zoom[0] <= end <= zoom[1]})
+    leaving = {name: losses for name, losses in runs.items() if bool((losses[:, -1] > zoom[1]).all())}
+    _name_where_it_leaves(near, positions, leaving)
     return figure
