@@ -261,6 +261,28 @@ def test_a_window_is_said_to_reach_or_not():
     assert "A window of 9 reaches it." in examples.ways_to_the_past(window=9).description
 
 
+def test_only_the_entries_that_share_a_mean_are_tinted():
+    for svg in layouts(examples.norm_axes()):
+        tinted = [r for r in svg.iter(f"{SVG}rect") if r.get("fill") == VALUE.fill]
+        assert len(tinted) == 4 + 6  # features of a token; tokens of a batch
+        assert sum(r.get("fill-opacity") is None for r in tinted) == 2  # the marked one
+
+
+def test_tokens_with_one_direction_land_on_one_point():
+    said = examples.normed_in_space().description
+    assert said.count("(−1.22, 0.00, 1.22)") == 3
+    assert said.count("(−0.71, −0.71, 1.41)") == 1
+    for svg in layouts(examples.normed_in_space()):
+        full = [r for r in svg.iter(f"{SVG}rect") if r.get("fill") == VALUE.fill]
+        assert len(full) == 2
+
+
+def test_a_norm_on_the_stream_stands_on_the_thick_line():
+    for svg in layouts(examples.placements()):
+        assert words(svg).count("N") == 2 + 2 + 2 + 2 + 4 + 1  # five kinds, and the legend's
+        assert words(svg).count("1+2v") == 3
+
+
 def pushes(svg):
     """How far up the arrow under each name goes, from left to right; text and arrows are in line."""
     found = {}
@@ -354,6 +376,12 @@ def test_a_value_on_the_line_is_not_pushed():
         (lambda: examples.gated_state(gate=[0.5, 1.5]), "a gate lies between 0 and 1, got 1.5"),
         (lambda: examples.gated_state(candidate=[1.0]), "candidate: expected 2, got 1"),
         (lambda: examples.one_vector(source=[]), "source: expected at least one, got 0"),
+        (lambda: examples.block(words=[]), "words: expected at least one, got 0"),
+        (lambda: examples.norm_axes(entry=(0, 3, 0)), "there is no entry (0, 3, 0) in the batch"),
+        (lambda: examples.normed_in_space(tokens=[[1, 2]]), "the columns of tokens: expected 3, got 2"),
+        (lambda: examples.normed_in_space(tokens=[[2, 2, 2]]), "features are all equal"),
+        (lambda: examples.becoming_one(rows={}), "rows: expected at least one, got 0"),
+        (lambda: examples.becoming_one(rows={"a": [([[1, 2, 3]], 1)]}), "points: expected 2, got 3"),
         (lambda: examples.floors(floors=["book", "a | "]), "each floor needs at least one room"),
         (lambda: cards.card("99_none"), "there is no card for '99_none'"),
         (lambda: Drawing("a title", "", Scene(1, 1)), "a drawing needs a description"),
