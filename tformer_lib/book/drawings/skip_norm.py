@@ -1,4 +1,4 @@
-"""Drawings of the chapter on skip connections and normalisation. Every number in them comes in as an argument."""
+"""Drawings of the chapter on skip connections and normalisation. Numbers in them come in as arguments."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -33,8 +33,8 @@ def block(words: Sequence[str], *, title: str = "A block reads from the stream a
     words = listed(words, "words")
     parts = (("attention", "tokens read each other"), ("MLP", "each token on its own"))
     description = (
-        f"The tokens {', '.join(words)} enter one thick line, the residual stream, D by N, and leave it at its "
-        "end. Twice a thin arrow branches off: a copy of the stream is normalised and goes through a "
+        f"The tokens {', '.join(words)} enter one thick line, the residual stream, D by N, and leave it at "
+        "its end. Twice a thin arrow branches off: a copy of the stream is normalised and goes through a "
         "sublayer, first attention, in which tokens read each other, then the MLP, in which each token is on "
         "its own. An arrow leads what the sublayer returns back to a plus on the line, where it is added. "
         "The thick line itself passes through nothing but the two sums."
@@ -189,7 +189,7 @@ def norm_axes(
     *,
     title: str = "What a norm runs over",
 ) -> Drawing:
-    """Whose numbers share a mean with one entry: those of its token (LayerNorm), or of its feature (BatchNorm).
+    """What shares a mean with one entry: the rest of its token (LayerNorm), or of its feature (BatchNorm).
 
     Args:
         sentences: the words of each sequence in the batch.
@@ -210,8 +210,8 @@ def norm_axes(
     }
     batch = "; ".join(" ".join(words) for words in sentences)
     description = (
-        f"A batch of sentences, {batch}, drawn twice; each word is a column of {features} numbers. One number "
-        f"of {sentences[b][n]} is marked. LayerNorm: it shares mean and variance with the other numbers of "
+        f"A batch of sentences, {batch}, drawn twice; each word is a column of {features} numbers. One "
+        f"number of {sentences[b][n]} is marked. LayerNorm: it shares mean and variance with the others of "
         f"its column, one token. BatchNorm: with the numbers in its row, one feature of all tokens in all "
         "sentences."
     )
@@ -284,8 +284,8 @@ def normed_in_space(
     )
     description = (
         "A plane seen from the side, with a circle in it; the direction (1, 1, 1) points up. Each token is a "
-        "point above the plane, at the height of its mean. Subtracting the mean moves it straight down to the "
-        f"plane, dividing by the standard deviation along a ray from the centre to the circle: {told}."
+        "point above the plane, at the height of its mean. Subtracting the mean moves it straight down to "
+        f"the plane, dividing by the standard deviation along a ray from the centre to the circle: {told}."
     )
     high = 10.0  # a mean above this is drawn at a break
 
@@ -347,7 +347,7 @@ def normed_in_space(
 def becoming_one(
     rows: Mapping[str, Sequence[tuple[Any, Pixels]]], *, title: str = "Tokens that become one"
 ) -> Drawing:
-    """Tokens as points in the plane, layer after layer, a row for each stack; below, the share that is their own.
+    """Tokens as points in the plane, layer after layer, a row for each stack, with their own share.
 
     Every panel is drawn at the scale of its farthest token.
 
