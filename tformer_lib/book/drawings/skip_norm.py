@@ -41,8 +41,8 @@ def block(words: Sequence[str], *, title: str = "A block reads from the stream a
     )
 
     def wide() -> Scene:
-        token, broad, level = 62.0, 252.0, 158.0
-        scene = Scene(2 * token + 2 * broad + 74, 216, size=15)
+        token, broad, level = 62.0, 252.0, 138.0
+        scene = Scene(2 * token + 2 * broad + 74, 196, size=15)
         ends = (token / 2, scene.width - token / 2)
         top = level - 17 * len(words)
         scene.stream((token, level), (scene.width - token - 4, level), role=STREAM)
@@ -52,15 +52,15 @@ def block(words: Sequence[str], *, title: str = "A block reads from the stream a
         for i, (name, what) in enumerate(parts):
             left = token + 22 + i * (broad + 22)
             right = left + broad - 12
-            scene.arrow((left, level - 4), (left, 70), (left + 24, 70))
-            scene.box(left + 24, 54, 58, 32, "norm", radius=4)
-            scene.arrow((left + 82, 70), (left + 104, 70))
-            scene.box(left + 104, 50, 106, 40, name, role=QUERY, radius=6, bold=True)
-            scene.arrow((left + 210, 70), (right, 70), (right, level - 13))
+            scene.arrow((left, level - 4), (left, 50), (left + 24, 50))
+            scene.box(left + 24, 34, 58, 32, "norm", radius=4)
+            scene.arrow((left + 82, 50), (left + 104, 50))
+            scene.box(left + 104, 30, 106, 40, name, role=QUERY, radius=6, bold=True)
+            scene.arrow((left + 210, 50), (right, 50), (right, level - 13))
             _plus(scene, right, level)
-            scene.text(left + 8, 122, "read", anchor="start", muted=True)
-            scene.text(right - 8, 122, "write", anchor="end", muted=True)
-            scene.text((left + right) / 2 + 10, 34, what, muted=True)
+            scene.text(left + 8, 102, "read", anchor="start", muted=True)
+            scene.text(right - 8, 102, "write", anchor="end", muted=True)
+            scene.text((left + right) / 2 + 10, 12, what, muted=True)
         middle = scene.width / 2
         scene.text(middle, level + 26, "the residual stream", bold=True)
         scene.text(middle, level + 46, "D × N", muted=True)
@@ -93,9 +93,9 @@ def block(words: Sequence[str], *, title: str = "A block reads from the stream a
             scene.arrow((196, top + 130), (196, top + 148), (line + 13, top + 148))
             scene.text(124, top + 135, "write", muted=True)
             _plus(scene, line, top + 148)
-        scene.text(line - 16, 230, "D × N", anchor="end", muted=True, size=13)
         row(422, "Y")
-        scene.text(line + 12, 222, "the residual stream", anchor="start", bold=True)
+        scene.text(line + 16, 222, "the residual stream", anchor="start", bold=True)
+        scene.text(room - 4, 222, "D × N", anchor="end", muted=True)
         scene.height = 454
         return scene
 
