@@ -330,8 +330,8 @@ def normed_in_space(
                 scene.box(x - 7, y - 7, 14, 14, role=VALUE, strength="full", radius=7)
         return scene
 
-    wide, narrow = layout(520, 92, 15), layout(PHONE, 54, 13.5)
-    for scene, unit in ((wide, 92), (narrow, 54)):
+    wide, narrow = layout(520, 92, 15), layout(PHONE, 50, 13.5)
+    for scene, unit in ((wide, 92), (narrow, 50)):
         bottom = 150 + 2.1 * unit + 0.42 * 2.1 * unit
         lines = (
             ("down:", "subtract the mean"),
