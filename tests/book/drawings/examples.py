@@ -1,6 +1,6 @@
 """Every drawing once, with small numbers, for the tests that look at all of them."""
 
-from tformer_lib.book.drawings import attention, layers, sequences, skip_norm
+from tformer_lib.book.drawings import attention, layers, notation, sequences, skip_norm
 from tformer_lib.book.drawings.attention import softmax
 
 SCORES = [-3.56, -0.22, -0.89, -5.56, -14.22]
@@ -148,6 +148,19 @@ def becoming_one(**changes):
     return skip_norm.becoming_one(**({"rows": rows} | changes))
 
 
+def tokens_both_ways(**changes):
+    X = [[0.5, -1.2, 0.3, 0.9], [1.1, 0.4, -0.6, 0.2], [-0.3, 0.8, 0.7, -1.0]]
+    return notation.tokens_both_ways(**({"words": ["the", "cat", "sat", "down"], "X": X} | changes))
+
+
+def linear_both_ways(**changes):
+    return notation.linear_both_ways(**({"D": 3, "E": 5, "N": 4, "token": 1} | changes))
+
+
+def sizes(**changes):
+    return notation.sizes(**({"words": ["the", "cat", "sat", "down"], "heads": 2} | changes))
+
+
 def floors(**changes):
     return layers.layers(**({"floors": ["book", "analysis | measures | pretrained", "models"]} | changes))
 
@@ -173,5 +186,8 @@ EXAMPLES = (
     norm_axes,
     normed_in_space,
     becoming_one,
+    tokens_both_ways,
+    linear_both_ways,
+    sizes,
     floors,
 )

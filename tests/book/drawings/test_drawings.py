@@ -20,7 +20,7 @@ from tformer_lib.book.drawings import cards, sequences
 from tformer_lib.book.drawings.drawing import Drawing
 from tformer_lib.book.drawings.lettering import LEAST, fitting, number, width_of
 from tformer_lib.book.drawings.primitives import Scene
-from tformer_lib.book.drawings.roles import KEY, QUERY, ROLES, VALUE, style_variables
+from tformer_lib.book.drawings.roles import KEY, QUERY, ROLES, STREAM, VALUE, style_variables
 from tformer_lib.book.plots import style
 
 ROOT = Path(__file__).parents[3]
@@ -330,6 +330,11 @@ def test_a_value_on_the_line_is_not_pushed():
     assert "down: b." in drawing.description
 
 
+def test_the_token_is_a_column_in_the_text_and_a_row_in_code():
+    for svg in layouts(examples.tokens_both_ways(token=1)):
+        assert sorted(full_cells(svg, STREAM)) == sorted(["−1.2", "0.4", "0.8"] * 2)
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -382,6 +387,12 @@ def test_a_value_on_the_line_is_not_pushed():
         (lambda: examples.normed_in_space(tokens=[[2, 2, 2]]), "features are all equal"),
         (lambda: examples.becoming_one(rows={}), "rows: expected at least one, got 0"),
         (lambda: examples.becoming_one(rows={"a": [([[1, 2, 3]], 1)]}), "points: expected 2, got 3"),
+        (lambda: examples.tokens_both_ways(words=["the"]), "the columns of X: expected 1, got 4"),
+        (lambda: examples.tokens_both_ways(token=4), "there is no token 4 among 4"),
+        (lambda: examples.linear_both_ways(E=0), "E is drawn from 1 to 8, got 0"),
+        (lambda: examples.linear_both_ways(token=9), "there is no token 9 among 4"),
+        (lambda: examples.sizes(heads=5), "heads are drawn from 1 to 4, got 5"),
+        (lambda: examples.sizes(words=[]), "words: expected at least one, got 0"),
         (lambda: examples.floors(floors=["book", "a | "]), "each floor needs at least one room"),
         (lambda: cards.card("99_none"), "there is no card for '99_none'"),
         (lambda: Drawing("a title", "", Scene(1, 1)), "a drawing needs a description"),
