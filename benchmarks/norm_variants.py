@@ -107,7 +107,7 @@ def main() -> None:
         RUNS.keep("again", *cell, make=partial(grid.run, train, held, vocab, *cell, STEPS))
         for cell in [(1e-3, 0, 8, "pre", 0), (1e-3, 150, 8, "post", 0)]
     ]
-    kinds = itertools.product([("pre", 0), ("post", LONGER // 2)], SEEDS)
+    kinds = itertools.product([("pre", 0), ("pre", LONGER // 2), ("post", LONGER // 2)], SEEDS)
     blocks = [
         RUNS.keep(
             "longer", name, warmup, seed, make=partial(longer, train, held, vocab, warmup, 8, name, seed)

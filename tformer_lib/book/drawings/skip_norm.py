@@ -37,7 +37,8 @@ def block(words: Sequence[str], *, title: str = "A block reads from the stream a
         "its end. Twice a thin arrow branches off: a copy of the stream is normalised and goes through a "
         "sublayer, first attention, in which tokens read each other, then the MLP, in which each token is on "
         "its own. An arrow leads what the sublayer returns back to a plus on the line, where it is added. "
-        "The thick line itself passes through nothing but the two sums."
+        "The thick line itself passes through nothing but the two sums; it is X at the start, Y between them "
+        "and Z at the end."
     )
 
     def wide() -> Scene:
@@ -65,7 +66,8 @@ def block(words: Sequence[str], *, title: str = "A block reads from the stream a
         scene.text(middle, level + 26, "the residual stream", bold=True)
         scene.text(middle, level + 46, "D × N", muted=True)
         scene.text(ends[0], top - 14, "X", bold=True)
-        scene.text(ends[1], top - 14, "Y", bold=True)
+        scene.text(token + broad + 27, level - 24, "Y", bold=True)
+        scene.text(ends[1], top - 14, "Z", bold=True)
         return scene
 
     def narrow() -> Scene:
@@ -93,7 +95,8 @@ def block(words: Sequence[str], *, title: str = "A block reads from the stream a
             scene.arrow((196, top + 130), (196, top + 148), (line + 13, top + 148))
             scene.text(124, top + 135, "write", muted=True)
             _plus(scene, line, top + 148)
-        row(422, "Y")
+        scene.text(line - 22, 222, "Y", bold=True)
+        row(422, "Z")
         scene.text(line + 16, 222, "the residual stream", anchor="start", bold=True)
         scene.text(room - 4, 222, "D × N", anchor="end", muted=True)
         scene.height = 454
@@ -103,12 +106,13 @@ def block(words: Sequence[str], *, title: str = "A block reads from the stream a
 
 
 PLACES: dict[str, tuple[str, str, Sequence[str], Sequence[str]]] = {
-    # what it is called: formula, where a norm stands on the stream, the branch, the stream's variance
-    "post-norm": ("N(X + f(X))", "after", ("f",), ("1", "1", "1")),
-    "pre-norm": ("X + f(N(X))", "", ("N", "f"), ("1", "1+v", "1+2v")),
-    "normed skip": ("N(X) + f(N(X))", "before", ("f",), ("1", "1+v", "1+v")),
-    "branch norm": ("X + N(f(X))", "", ("f", "N"), ("1", "1+v", "1+2v")),
-    "sandwich norm": ("X + N(f(N(X)))", "", ("N", "f", "N"), ("1", "1+v", "1+2v")),
+    # what it is called: formula, where a norm stands on the stream, the branch, the stream's variance before
+    # the first sum, after it, before the second, after it and at the end
+    "post-norm": ("N(X + f(X))", "after", ("f",), ("1", "1+v", "1", "1+v", "1")),
+    "pre-norm": ("X + f(N(X))", "", ("N", "f"), ("1", "1+v", "", "1+2v", "")),
+    "normed skip": ("N(X) + f(N(X))", "before", ("f",), ("1", "1+v", "1", "1+v", "")),
+    "branch norm": ("X + N(f(X))", "", ("f", "N"), ("1", "1+v", "", "1+2v", "")),
+    "sandwich norm": ("X + N′(f(N(X)))", "", ("N", "f", "N′"), ("1", "1+v", "", "1+2v", "")),
 }
 
 
@@ -125,7 +129,7 @@ def placements(*, title: str = "Where the norm stands") -> Drawing:
         where = f"a norm on the stream {on_stream} each sublayer" if on_stream else "no norm on the stream"
         said.append(
             f"{name}, {formula}: {where}, on the branch {' then '.join(branch)}; variance of the stream "
-            f"{', '.join(variances)}."
+            f"{', '.join(filter(None, variances))}."
         )
     description = (
         "Five streams, each with two sublayers f beside it and norms N on the thick line or on the branch. "
@@ -147,7 +151,7 @@ def placements(*, title: str = "Where the norm stands") -> Drawing:
             scene.arrow((left, level - 4), (left, y + 44), (start, y + 44))
             for j, part in enumerate(branch):
                 place = (start + j * (cell + 4), y + 32, cell, 24)
-                if part == "N":
+                if part != "f":
                     scene.box(*place, part, role=VALUE, strength="full", bold=True, size=size)
                 else:
                     scene.box(*place, part, role=QUERY, radius=4, bold=True, size=size)
@@ -157,9 +161,9 @@ def placements(*, title: str = "Where the norm stands") -> Drawing:
             if on_stream:
                 at = left - 29 if on_stream == "before" else right + 13
                 scene.box(at, level - 12, 24, 24, "N", role=VALUE, strength="full", bold=True, size=size)
-        ends = (x, x + 160, x + 320)
-        for at, variance, anchor in zip(ends, variances, ("start", "middle", "end"), strict=True):
-            scene.text(at, level + 24, variance, anchor=anchor, bold=True)  # type: ignore[arg-type]
+        places = (x + 85, x + 147, x + 225, x + (286 if on_stream == "after" else 292), x + 316)
+        for at, variance in zip(places, variances, strict=True):
+            scene.text(at, level + 25, variance, bold=True)
 
     def legend(scene: Scene, x: Pixels, y: Pixels) -> None:
         scene.box(x, y + 4, 24, 24, "N", role=VALUE, strength="full", bold=True, size=scene.size)
@@ -312,8 +316,18 @@ def normed_in_space(
         for i, (token, end) in enumerate(zip(flat, landed, strict=True)):
             start, foot, final = at(token, means[i]), at(token), at(end)
             far = means[i] > high
-            scene.arrow(start, (foot[0], foot[1] - 5), dashed=far, width=1)
-            scene.arrow(foot, final, width=1.5, role=VALUE)
+            below = [
+                at(other, means[j])[1] for j, other in enumerate(flat) if abs(at(other)[0] - foot[0]) < 1
+            ]
+            stop = min([y - 8 for y in below if y > start[1]], default=foot[1] - 5)
+            scene.arrow(start, (foot[0], stop), dashed=far, width=1)
+            away = math.dist(foot, final)
+            if away > 18:  # there is room for a head before the dot
+                edge = (away - 8) / away
+                tip = (foot[0] + (final[0] - foot[0]) * edge, foot[1] + (final[1] - foot[1]) * edge)
+                scene.arrow(foot, tip, width=1.5, role=VALUE)
+            else:
+                scene.line(foot, final, width=1.5, role=VALUE)
             scene.box(start[0] - 6, start[1] - 6, 12, 12, role=KEY, strength="full", radius=6)
             scene.box(foot[0] - 4, foot[1] - 4, 8, 8, role=None, radius=4)
             near = [
@@ -323,7 +337,13 @@ def normed_in_space(
             ]
             crowded = any(0 < gap < width_of(names[i], scene.size) + 24 for gap in near)
             side: Anchor = "end" if crowded else "start"
-            scene.text(start[0] + (-12 if crowded else 12), start[1], names[i], anchor=side, bold=True)
+            passed = [
+                at(other)[0] - start[0] for j, other in enumerate(flat) if means[i] + 1 < means[j] <= high
+            ]
+            if any(0 < gap < width_of(names[i], scene.size) + 16 for gap in passed) and not crowded:
+                scene.text(start[0], start[1] - 17, names[i], bold=True)  # beside it an arrow comes down
+            else:
+                scene.text(start[0] + (-9 if crowded else 12), start[1], names[i], anchor=side, bold=True)
         for i, end in enumerate(landed):
             if all(math.dist(end, other) > 0.01 for other in landed[:i]):
                 x, y = at(end)

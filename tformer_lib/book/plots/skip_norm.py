@@ -121,18 +121,25 @@ def shared_statistics(groups: Mapping[str, Tensor], entry: tuple[int, int, int])
 
 
 @book_style
-def placements(shares: Mapping[str, Tensor], sizes: Mapping[str, Tensor]) -> BookFigure:
+def placements(
+    shares: Mapping[str, Tensor], sizes: Mapping[str, Tensor], inputs: Mapping[str, Tensor]
+) -> BookFigure:
     """Above, the share of differences block by block; below, the size of the residual stream.
 
     Args:
         shares: from a name in `PLACEMENTS` to ||X - mean|| / ||X|| before block 1 and after each block.
         sizes: likewise, the root mean square of the stream's entries.
+        inputs: likewise, for some of the names, how much of the stream a formula says is the input.
     """
     figure, (above, below) = new_figure(2, height=5.6, sharex=True)
     for name, share in shares.items():
         colour, dash = PLACEMENTS[name]
         above.semilogy(share.tolist(), dash, color=colour, label=name)
         below.plot(sizes[name].tolist(), dash, color=colour)
+    for name, left in inputs.items():
+        above.semilogy(left.tolist(), "--", color=PLACEMENTS[name][0], linewidth=1)
+    if inputs:
+        above.plot([], [], "--", color=BLACK, linewidth=1, label="input, by formula")
     above.set(ylabel="share of differences")
     legend_above(above)
     below.set(xlabel="blocks passed", ylabel="size of the stream", ylim=(0, None))
