@@ -279,7 +279,9 @@ def test_tokens_with_one_direction_land_on_one_point():
 
 def test_a_norm_on_the_stream_stands_on_the_thick_line():
     for svg in layouts(examples.placements()):
-        assert words(svg).count("N") == 2 + 2 + 2 + 2 + 4 + 1  # five kinds, and the legend's
+        assert words(svg).count("N") == 2 + 2 + 2 + 2 + 2 + 1  # five kinds, and the legend's
+        assert words(svg).count("N′") == 2
+        assert words(svg).count("1+v") == 2 + 2 + 3  # after each sum with a norm on the stream, or the first
         assert words(svg).count("1+2v") == 3
 
 
