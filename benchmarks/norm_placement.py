@@ -10,6 +10,7 @@ core.
 import argparse
 import itertools
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -70,6 +71,7 @@ def run(
     placement: str,
     seed: int,
     steps: int,
+    build: Callable[[str, int, int], GPT] = build,
 ) -> dict[str, Any]:
     """Trains one model."""
     seed_everything(seed)

@@ -17,6 +17,7 @@ WRITTEN = {
     "01_sequence_modelling",
     "02_attention",
     "03_multi_head_self_attention",
+    "04_skip_and_normalisation",
     "05_positional_embeddings",
 }
 MOST_WORDS, MOST_CELLS, LEAST_DRAWINGS = 2_500, 30, 3

@@ -1,6 +1,6 @@
 """Every drawing once, with small numbers, for the tests that look at all of them."""
 
-from tformer_lib.book.drawings import attention, heads, layers, notation, positions, sequences
+from tformer_lib.book.drawings import attention, heads, layers, notation, positions, sequences, skip_norm
 from tformer_lib.book.drawings.attention import softmax
 
 SCORES = [-3.56, -0.22, -0.89, -5.56, -14.22]
@@ -161,6 +161,31 @@ def shuffled(**changes):
     return heads.shuffled(**({"words": ["dog", "bites", "man"], "order": [2, 1, 0]} | changes))
 
 
+def block(**changes):
+    return skip_norm.block(**({"words": ["the", "cat", "sat"]} | changes))
+
+
+def placements(**changes):
+    return skip_norm.placements(**changes)
+
+
+def norm_axes(**changes):
+    sentences = [["the", "cat", "sat"], ["we", "go", "home"]]
+    return skip_norm.norm_axes(**({"sentences": sentences, "features": 4, "entry": (0, 1, 2)} | changes))
+
+
+def normed_in_space(**changes):
+    tokens = [[1, 2, 3], [2, 4, 6], [101, 102, 103], [0, 0, 3]]
+    return skip_norm.normed_in_space(**({"tokens": tokens} | changes))
+
+
+def becoming_one(**changes):
+    apart = [[1.0, 0.5], [-0.5, 1.2], [-1.0, -0.8], [0.6, -1.0]]
+    one = [[0.7, 0.2]] * 4
+    rows = {"alone": [(apart, 0.98), (one, 0.002)], "with a skip": [(apart, 0.98), (apart, 0.9)]}
+    return skip_norm.becoming_one(**({"rows": rows} | changes))
+
+
 def tokens_both_ways(**changes):
     X = [[0.5, -1.2, 0.3, 0.9], [1.1, 0.4, -0.6, 0.2], [-0.3, 0.8, 0.7, -1.0]]
     return notation.tokens_both_ways(**({"words": ["the", "cat", "sat", "down"], "X": X} | changes))
@@ -238,6 +263,11 @@ EXAMPLES = (
     head_splits,
     two_heads,
     shuffled,
+    block,
+    placements,
+    norm_axes,
+    normed_in_space,
+    becoming_one,
     tokens_both_ways,
     linear_both_ways,
     sizes,

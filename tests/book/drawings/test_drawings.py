@@ -261,6 +261,30 @@ def test_a_window_is_said_to_reach_or_not():
     assert "A window of 9 reaches it." in examples.ways_to_the_past(window=9).description
 
 
+def test_only_the_entries_that_share_a_mean_are_tinted():
+    for svg in layouts(examples.norm_axes()):
+        tinted = [r for r in svg.iter(f"{SVG}rect") if r.get("fill") == VALUE.fill]
+        assert len(tinted) == 4 + 6  # features of a token; tokens of a batch
+        assert sum(r.get("fill-opacity") is None for r in tinted) == 2  # the marked one
+
+
+def test_tokens_with_one_direction_land_on_one_point():
+    said = examples.normed_in_space().description
+    assert said.count("(−1.22, 0.00, 1.22)") == 3
+    assert said.count("(−0.71, −0.71, 1.41)") == 1
+    for svg in layouts(examples.normed_in_space()):
+        full = [r for r in svg.iter(f"{SVG}rect") if r.get("fill") == VALUE.fill]
+        assert len(full) == 2
+
+
+def test_a_norm_on_the_stream_stands_on_the_thick_line():
+    for svg in layouts(examples.placements()):
+        assert words(svg).count("N") == 2 + 2 + 2 + 2 + 2 + 1  # five kinds, and the legend's
+        assert words(svg).count("N′") == 2
+        assert words(svg).count("1+v") == 2 + 2 + 3  # after each sum with a norm on the stream, or the first
+        assert words(svg).count("1+2v") == 3
+
+
 def pushes(svg):
     """How far up the arrow under each name goes, from left to right; text and arrows are in line."""
     found = {}
@@ -404,6 +428,12 @@ def test_the_token_is_a_column_in_the_text_and_a_row_in_code():
         (lambda: examples.two_heads(asks=(0, 3)), "there is no token 3 among 3"),
         (lambda: examples.shuffled(order=[0, 0, 1]), "is no permutation of 3 tokens"),
         (lambda: examples.shuffled(follow=3), "there is no token 3 among 3"),
+        (lambda: examples.block(words=[]), "words: expected at least one, got 0"),
+        (lambda: examples.norm_axes(entry=(0, 3, 0)), "there is no entry (0, 3, 0) in the batch"),
+        (lambda: examples.normed_in_space(tokens=[[1, 2]]), "the columns of tokens: expected 3, got 2"),
+        (lambda: examples.normed_in_space(tokens=[[2, 2, 2]]), "features are all equal"),
+        (lambda: examples.becoming_one(rows={}), "rows: expected at least one, got 0"),
+        (lambda: examples.becoming_one(rows={"a": [([[1, 2, 3]], 1)]}), "points: expected 2, got 3"),
         (lambda: examples.tokens_both_ways(words=["the"]), "the columns of X: expected 1, got 4"),
         (lambda: examples.tokens_both_ways(token=4), "there is no token 4 among 4"),
         (lambda: examples.linear_both_ways(E=0), "E is drawn from 1 to 8, got 0"),

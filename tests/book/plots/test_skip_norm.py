@@ -10,6 +10,7 @@ SHARES = {"neither": torch.tensor([1.0, 1e-3, 0.0]), "skip and norm": torch.tens
 GRADIENTS = {"neither": torch.tensor([0.01, 0.2, 2.0]), "skip and norm": torch.tensor([3.0, 2.0, 2.0])}
 ARRIVES = {"neither": torch.tensor([0.1, 0.01]), "skip and norm": torch.tensor([1.2, 1.5])}
 STREAMS = {name: torch.tensor([1.0, 0.5, 0.25]) for name in ("pre", "post", "normed skip")}
+LEFT = torch.tensor([1.0, 0.4, 0.16])
 LOSSES = {"pre": torch.full((2, 3, 2), 2.5), "post": torch.linspace(2.0, 3.3, 12).view(2, 3, 2)}
 CURVES = {"pre": [3.0, 2.5], "post": [3.4, 3.3]}
 GROUP = torch.zeros(2, 3, 4, dtype=torch.bool)
@@ -23,7 +24,7 @@ def figures():
         "gradient_norms": plots.gradient_norms(GRADIENTS, (2, 4), ARRIVES),
         "activations": plots.activations(z, {"GELU": z, "ReLU": z.relu()}),
         "shared_statistics": plots.shared_statistics({"LayerNorm": GROUP, "none": ~GROUP}, (0, 1, 2)),
-        "placements": plots.placements(STREAMS, STREAMS),
+        "placements": plots.placements(STREAMS, STREAMS, {"post": LEFT}),
         "loss_grid": plots.loss_grid(LOSSES, (2, 4), ("0%", "25%", "50%"), 3.36),
         "training_curves": plots.training_curves((10, 20), CURVES, CURVES, 3.3),
     }
@@ -80,3 +81,10 @@ def test_losses_stand_above_the_shares():
     above, below = FIGURES["training_curves"].axes
     for axis in (above, below):
         torch.testing.assert_close(lines(axis)[1], torch.tensor(CURVES["post"]))
+
+
+def test_what_is_left_of_the_input_is_dashed_beside_the_shares():
+    above, _ = FIGURES["placements"].axes
+    dashed = above.lines[len(STREAMS)]
+    assert dashed.get_linestyle() == "--"
+    torch.testing.assert_close(lines(above)[len(STREAMS)], LEFT)

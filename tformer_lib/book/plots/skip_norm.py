@@ -20,7 +20,13 @@ from tformer_lib.book.plots.style import (
 
 COLOURS = (GREY, ORANGE, RED, BLUE)  # neither, norm alone, skip alone, both
 DASHES = (":", "--", "-.", "-")
-PLACEMENTS = {"pre": (BLUE, "-"), "post": (RED, "-"), "normed skip": (GREEN, "--")}
+PLACEMENTS = {
+    "pre": (BLUE, "-"),
+    "post": (RED, "-"),
+    "normed skip": (GREEN, "--"),
+    "branch": (ORANGE, "-."),
+    "sandwich": (GREY, ":"),
+}
 FLOOR = 1e-14  # in float64 what is less is rounding, and no two machines agree on it
 WIDE = 0.1  # nats; a range that is wider is written down
 
@@ -115,19 +121,27 @@ def shared_statistics(groups: Mapping[str, Tensor], entry: tuple[int, int, int])
 
 
 @book_style
-def placements(shares: Mapping[str, Tensor], sizes: Mapping[str, Tensor]) -> BookFigure:
+def placements(
+    shares: Mapping[str, Tensor], sizes: Mapping[str, Tensor], inputs: Mapping[str, Tensor]
+) -> BookFigure:
     """Above, the share of differences block by block; below, the size of the residual stream.
 
     Args:
-        shares: from "pre", "post" or "normed skip" to ||X - mean|| / ||X|| before block 1 and after each.
+        shares: from a name in `PLACEMENTS` to ||X - mean|| / ||X|| before block 1 and after each block.
         sizes: likewise, the root mean square of the stream's entries.
+        inputs: likewise, for some of the names, how much of the stream a formula says is the input.
     """
     figure, (above, below) = new_figure(2, height=5.6, sharex=True)
-    for name, (colour, dash) in PLACEMENTS.items():
-        above.semilogy(shares[name].tolist(), dash, color=colour, label=name)
+    for name, share in shares.items():
+        colour, dash = PLACEMENTS[name]
+        above.semilogy(share.tolist(), dash, color=colour, label=name)
         below.plot(sizes[name].tolist(), dash, color=colour)
+    for name, left in inputs.items():
+        above.semilogy(left.tolist(), "--", color=PLACEMENTS[name][0], linewidth=1)
+    if inputs:
+        above.plot([], [], "--", color=BLACK, linewidth=1, label="input, by formula")
     above.set(ylabel="share of differences")
-    above.legend(loc="lower left")
+    legend_above(above)
     below.set(xlabel="blocks passed", ylabel="size of the stream", ylim=(0, None))
     return figure
 
