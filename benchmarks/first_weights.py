@@ -1,0 +1,119 @@
+"""Controls for chapter 6: which first weights delay a model, warm-up with and without, scaled by depth or not.
+
+Three seeds each. "parts": the masked characters of `initialisation.py`, post-norm, 1,000 steps, where only some
+linear maps start from N(0, 0.02^2) and the others by Xavier's rule; "only ..." has it the other way round.
+"unit tokens": embeddings and positions of size 1 together, all maps from N(0, 0.02^2), post-norm, 4,000 steps.
+"warm-up": a decoder of two blocks, 300 steps, at two rates with warm-up and without. "depth": decoders of 12
+blocks whose maps into the stream start by Xavier's rule, or divided by the root of twice the depth. Each run is kept
+as it ends; a second start goes on from there.
+"""
+
+import math
+
+import torch
+from initialisation import (
+    BATCH,
+    EVERY,
+    LENGTH,
+    SEEDS,
+    SMALL,
+    UNIT,
+    data,
+    masked_loss,
+    masked_model,
+    run,
+    unigram,
+)
+from runs import Runs, means, rounded
+from torch import nn
+
+from tformer_lib import TransformerConfig
+from tformer_lib.book.recorded import record
+from tformer_lib.core.positions import LearnedPositions
+from tformer_lib.data.windows import RandomWindows, consecutive_windows
+from tformer_lib.models.gpt import GPT
+from tformer_lib.models.initialisation import residual_projections
+from tformer_lib.models.language import language_loss
+from tformer_lib.training import fit, seed_everything
+
+PARTS = {  # which maps an entry is about; the readout is the last module of the model
+    "queries and keys": ("W_q", "W_k"),
+    "values and output": ("W_v", "W_o"),
+    "attention": ("W_q", "W_k", "W_v", "W_o"),
+    "MLP": ("W_in", "W_out"),
+    "readout": ("3",),
+}
+WINDOW, WIDTH, HEADS = 64, 64, 4
+
+
+def mixed_model(n: int, part: str, only: bool) -> nn.Sequential:
+    """Xavier's rule for all maps but those of the part, or, if `only`, for those of the part alone."""
+    model = masked_model(n, "post", "xavier")
+    for name, layer in model.named_modules():
+        if isinstance(layer, nn.Linear) and (name.split(".")[-1] in PARTS[part]) != only:
+            nn.init.normal_(layer.weight, std=SMALL)
+    return model
+
+
+def masked_run(part: str, only: bool, seed: int) -> dict:
+    """One run of "parts"."""
+    train, held, n = data()
+    seed_everything(seed)
+    model = mixed_model(n, part, only)
+    windows = RandomWindows(train, batch=BATCH, length=LENGTH, steps=1000, seed=seed)
+    history = fit(model, masked_loss, windows, lr=2e-3, warmup=50)
+    torch.manual_seed(0)
+    with torch.no_grad():
+        end = masked_loss(model, consecutive_windows(held, LENGTH)[:1000])
+    return rounded({"loss": means(history.loss, EVERY), "held_out": end.item()})
+
+
+def unit_run(placement: str, seed: int) -> dict:
+    """One run of "unit tokens"."""
+    loss, end = run(*data(), placement, "small", seed, 4000, UNIT)
+    return rounded({"loss": loss, "held_out": end})
+
+
+def gpt_run(blocks: int, lr: float, warmup: int, scaled: bool, batch: int, seed: int) -> dict:
+    """300 steps of a decoder: the mean training loss of every 50, and the held-out loss."""
+    train, held, n = data()
+    seed_everything(seed)
+    config = TransformerConfig(d_model=WIDTH, n_heads=HEADS, n_blocks=blocks)
+    model = GPT(config, n, positions=LearnedPositions(WINDOW, WIDTH))
+    if scaled:
+        for linear in residual_projections(model):
+            linear.weight.data /= math.sqrt(2 * blocks)
+    windows = RandomWindows(train, batch=batch, length=WINDOW, steps=300, seed=seed)
+    history = fit(model, language_loss, windows, lr=lr, warmup=warmup, weight_decay=0.01, clip=1.0)
+    with torch.no_grad():
+        end = language_loss(model, consecutive_windows(held, WINDOW)[:200])
+    return rounded({"loss": means(history.loss, EVERY), "held_out": end.item()})
+
+
+def gathered(runs: list[dict]) -> dict:
+    """The runs of one entry side by side."""
+    return {name: [one[name] for one in runs] for name in runs[0]}
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    runs = Runs("first_weights")
+    results: dict = {"every": EVERY, "unigram": unigram(), "parts": {}, "warm-up": {}, "depth": {}}
+    for only in (False, True):
+        for part in PARTS if not only else ("attention", "MLP"):
+            name = f"only {part} by Xavier" if only else f"{part} small"
+            results["parts"][name] = gathered(
+                [runs.keep("parts", name, s, make=lambda: masked_run(part, only, s)) for s in SEEDS]
+            )
+    for lr in (5e-3, 2e-2):
+        for warmup in (0, 30):
+            results["warm-up"][f"rate {lr}, warm-up {warmup}"] = gathered(
+                [runs.keep("warm", lr, warmup, s, make=lambda: gpt_run(2, lr, warmup, False, 16, s)) for s in SEEDS]
+            )
+    for scaled in (False, True):
+        results["depth"]["divided" if scaled else "Xavier"] = gathered(
+            [runs.keep("depth", scaled, s, make=lambda: gpt_run(12, 4e-3, 30, scaled, 8, s)) for s in SEEDS]
+        )
+    results["unit tokens"] = gathered([runs.keep("unit", s, make=lambda: unit_run("post", s)) for s in SEEDS])
+    seconds = sum(runs.seconds.values())
+    record("first_weights", results, seeds=SEEDS, cpu_seconds=seconds)
