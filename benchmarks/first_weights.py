@@ -1,14 +1,16 @@
-"""Controls for chapter 6: which first weights delay a model, warm-up with and without, scaled by depth or not.
+"""Controls for chapter 6: which first weights delay a model; warm-up or none; weights scaled by depth or not.
 
-Three seeds each. "parts": the masked characters of `initialisation.py`, post-norm, 1,000 steps, where only some
-linear maps start from N(0, 0.02^2) and the others by Xavier's rule; "only ..." has it the other way round.
-"unit tokens": embeddings and positions of size 1 together, all maps from N(0, 0.02^2), post-norm, 4,000 steps.
-"warm-up": a decoder of two blocks, 300 steps, at two rates with warm-up and without. "depth": decoders of 12
-blocks whose maps into the stream start by Xavier's rule, or divided by the root of twice the depth. Each run is kept
-as it ends; a second start goes on from there.
+Three seeds each. "parts": the masked characters of `initialisation.py`, post-norm, 1,000 steps, where only
+some linear maps start from N(0, 0.02^2) and the others by Xavier's rule; "only ..." has it the other way
+round. "unit tokens": embeddings and positions of size 1 together, all maps from N(0, 0.02^2), post-norm,
+4,000 steps. "warm-up": a decoder of two blocks, 300 steps, at two rates with warm-up and without. "depth":
+decoders of 12 blocks whose maps into the stream start by Xavier's rule, or divided by the root of twice the
+depth. Each run is kept as it ends; a second start goes on from there.
 """
 
 import math
+from collections.abc import Callable
+from functools import partial
 
 import torch
 from initialisation import (
@@ -90,30 +92,28 @@ def gpt_run(blocks: int, lr: float, warmup: int, scaled: bool, batch: int, seed:
     return rounded({"loss": means(history.loss, EVERY), "held_out": end.item()})
 
 
-def gathered(runs: list[dict]) -> dict:
-    """The runs of one entry side by side."""
-    return {name: [one[name] for one in runs] for name in runs[0]}
+def gathered(runs: Runs, *key: str | float, make: Callable[[int], dict]) -> dict:
+    """All seeds of one entry side by side."""
+    found = [runs.keep(*key, seed, make=partial(make, seed)) for seed in SEEDS]
+    return {name: [one[name] for one in found] for name in found[0]}
 
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
     runs = Runs("first_weights")
-    results: dict = {"every": EVERY, "unigram": unigram(), "parts": {}, "warm-up": {}, "depth": {}}
+    parts, warm, depth = {}, {}, {}
     for only in (False, True):
         for part in PARTS if not only else ("attention", "MLP"):
             name = f"only {part} by Xavier" if only else f"{part} small"
-            results["parts"][name] = gathered(
-                [runs.keep("parts", name, s, make=lambda: masked_run(part, only, s)) for s in SEEDS]
-            )
+            parts[name] = gathered(runs, "parts", name, make=partial(masked_run, part, only))
     for lr in (5e-3, 2e-2):
         for warmup in (0, 30):
-            results["warm-up"][f"rate {lr}, warm-up {warmup}"] = gathered(
-                [runs.keep("warm", lr, warmup, s, make=lambda: gpt_run(2, lr, warmup, False, 16, s)) for s in SEEDS]
-            )
+            make = partial(gpt_run, 2, lr, warmup, False, 16)
+            warm[f"rate {lr}, warm-up {warmup}"] = gathered(runs, "warm", lr, warmup, make=make)
     for scaled in (False, True):
-        results["depth"]["divided" if scaled else "Xavier"] = gathered(
-            [runs.keep("depth", scaled, s, make=lambda: gpt_run(12, 4e-3, 30, scaled, 8, s)) for s in SEEDS]
-        )
-    results["unit tokens"] = gathered([runs.keep("unit", s, make=lambda: unit_run("post", s)) for s in SEEDS])
-    seconds = sum(runs.seconds.values())
-    record("first_weights", results, seeds=SEEDS, cpu_seconds=seconds)
+        make = partial(gpt_run, 12, 4e-3, 30, scaled, 8)
+        depth["divided" if scaled else "Xavier"] = gathered(runs, "depth", scaled, make=make)
+    unit = gathered(runs, "unit", make=partial(unit_run, "post"))
+    results = {"every": EVERY, "unigram": unigram(), "parts": parts, "warm-up": warm, "depth": depth}
+    results["unit tokens"] = unit
+    record("first_weights", results, seeds=SEEDS, cpu_seconds=sum(runs.seconds.values()))

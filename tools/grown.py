@@ -1,8 +1,8 @@
 """Collects the code that Part I grows into one script: the whole transformer, to keep and to change.
 
-In Chapters 1 to 6 the cells that define a part of it carry the tag `grown`. Of each, the functions and classes are
-taken, in the order of the chapters; where a later chapter writes a part again, its version takes the place of the
-earlier one. `make grown` writes the script to _build/grown.py; the site offers it for download
+In Chapters 1 to 6 the cells that define a part of it carry the tag `grown`. Of each, the functions and
+classes are taken, in the order of the chapters; where a later chapter writes a part again, its version takes
+the place of the earlier one. `make grown` writes the script to _build/grown.py; the site offers it for download
 (`book/_ext/tformer_grown.py`).
 
 Written without `tformer_lib`, so that the site can be built where PyTorch is not installed.
@@ -20,7 +20,7 @@ SCRIPT = ROOT / "_build" / "grown.py"
 CHAPTERS, TAG, MOST_LINES = "0[1-6]_*.ipynb", "grown", 150
 HEAD = '''"""A transformer that writes: the code that grows through Part I of Transformers by Construction.
 
-python grown.py [TEXT FILE [STEPS]] learns the letters of a text (Shakespeare's plays, if none is named) and writes on.
+python grown.py [TEXT FILE [STEPS]] learns from a text (Shakespeare's plays, if none is named) and writes.
 """
 
 import math
@@ -29,7 +29,7 @@ import sys
 import torch
 from torch import nn
 '''
-MAIN = '''def main(file=None, steps=1000):
+MAIN = """def main(file=None, steps=1000):
     if file is None:
         from tformer_lib.book.datasets.text import shakespeare
 
@@ -48,7 +48,7 @@ MAIN = '''def main(file=None, steps=1000):
 
 if __name__ == "__main__":
     main(*sys.argv[1:])
-'''
+"""
 
 
 def grown_cells(notebook: Path) -> Iterator[str]:
@@ -103,7 +103,9 @@ def main(arguments: list[str] | None = None) -> int:
     script = collect(options.book)
     options.to.parent.mkdir(parents=True, exist_ok=True)
     options.to.write_text(script, "utf8")
-    print(f"{options.to} has {len(script.splitlines())} lines. To train and sample: python {options.to} [TEXT FILE [STEPS]]")
+    print(
+        f"{options.to}: {len(script.splitlines())} lines. Run it as: python {options.to} [TEXT FILE [STEPS]]"
+    )
     return 0
 
 

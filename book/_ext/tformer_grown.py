@@ -5,10 +5,10 @@ from pathlib import Path
 
 from sphinx.application import Sphinx
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 from grown import collect
 
+ROOT = Path(__file__).resolve().parents[2]
 PLACE = Path("_static") / "grown.py"
 
 

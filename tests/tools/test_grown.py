@@ -1,4 +1,4 @@
-"""The script that Part I grows: collected from the tagged cells, short, equal to the library, and it writes."""
+"""The script that Part I grows: collected from tagged cells, short, equal to the library; and it writes."""
 
 import json
 import subprocess
