@@ -2,8 +2,8 @@
 
 In Chapters 1 to 6 the cells that define a part of it carry the tag `grown`. Of each, the functions and
 classes are taken, in the order of the chapters; where a later chapter writes a part again, its version takes
-the place of the earlier one. `make grown` writes the script to _build/grown.py; the site offers it for download
-(`book/_ext/tformer_grown.py`).
+the place of the earlier one, and what nothing uses in the end stays out. `make grown` writes the script to
+_build/grown.py; the site offers it too (`book/_ext/tformer_grown.py`).
 
 Written without `tformer_lib`, so that the site can be built where PyTorch is not installed.
 """
@@ -18,33 +18,24 @@ ROOT = Path(__file__).resolve().parents[1]
 BOOK = ROOT / "book"
 SCRIPT = ROOT / "_build" / "grown.py"
 CHAPTERS, TAG, MOST_LINES = "0[1-6]_*.ipynb", "grown", 150
-HEAD = '''"""A transformer that writes: the code that grows through Part I of Transformers by Construction.
-
-python grown.py [TEXT FILE [STEPS]] learns from a text (Shakespeare's plays, if none is named) and writes.
-"""
-
+ALSO = ("DecoderBlock",)  # is kept though the script does not run it
+HEAD = """# A transformer that writes: the code that grows through Part I of Transformers by Construction.
+# python grown.py [TEXT FILE [STEPS]] learns from a text, Shakespeare's plays if none is named.
 import math
 import sys
 
 import torch
 from torch import nn
-'''
-MAIN = """def main(file=None, steps=1000):
+"""
+MAIN = """def main(file=None, steps=1200):
     if file is None:
         from tformer_lib.book.datasets.text import shakespeare
-
-        text = shakespeare("train")
-    else:
-        with open(file, encoding="utf8") as lines:
-            text = lines.read()
+    text = open(file, encoding="utf8").read() if file else shakespeare("train")
     letters = sorted(set(text))
-    number = {letter: i for i, letter in enumerate(letters)}
-    ids = torch.tensor([number[letter] for letter in text])
-    torch.manual_seed(0)
+    ids = torch.tensor([letters.index(letter) for letter in text])
     model = GPT(len(letters), D=64, H=4, M=3, context=64)
     train(model, ids, int(steps), lr=5e-3)
     print("".join(letters[i] for i in sample(model, ids[:1], 300)))
-
 
 if __name__ == "__main__":
     main(*sys.argv[1:])
@@ -61,6 +52,8 @@ def grown_cells(notebook: Path) -> Iterator[str]:
 def definitions(code: str) -> Iterator[tuple[str, str]]:
     """Name and source, decorators and all, of each function and class at the top of the code.
 
+    Docstrings, which the chapters explain at length, and empty lines are left out.
+
     Raises:
         SyntaxError: if it is no Python, which a magic command is not.
     """
@@ -68,11 +61,21 @@ def definitions(code: str) -> Iterator[tuple[str, str]]:
     for node in ast.parse(code).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-            yield node.name, "\n".join(lines[first - 1 : node.end_lineno])
+            kept = set(range(first, (node.end_lineno or first) + 1))
+            for inner in ast.walk(node):
+                if isinstance(inner, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(inner) is not None:
+                    said = inner.body[0]
+                    kept -= set(range(said.lineno, (said.end_lineno or said.lineno) + 1))
+            yield node.name, "\n".join(lines[i - 1] for i in sorted(kept) if lines[i - 1].strip())
+
+
+def names_in(code: str) -> set[str]:
+    """The names that it uses."""
+    return {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)}
 
 
 def collect(book: Path = BOOK) -> str:
-    """The script.
+    """The script: of the definitions those that it needs, and those in `ALSO`.
 
     Raises:
         ValueError: if no cell has the tag.
@@ -82,16 +85,14 @@ def collect(book: Path = BOOK) -> str:
         for code in grown_cells(notebook):
             for name, source in definitions(code):
                 parts.pop(name, None)
-                chapter = notebook.stem.split("_")[0].lstrip("0")
-                parts[name] = f"# Chapter {chapter}\n{source}"
+                parts[name] = source
     if not parts:
         raise ValueError(f"no cell of {book / CHAPTERS} has the tag {TAG!r}")
-    found, last = [], ""
-    for part in parts.values():  # a chapter is named once, above its first part
-        chapter, source = part.split("\n", 1)
-        found.append(source if chapter == last else part)
-        last = chapter
-    return "\n\n".join([HEAD, *(f"{part}\n" for part in found), MAIN])
+    needed, new = set(), (names_in(MAIN) | set(ALSO)) & set(parts)
+    while new:
+        needed |= new
+        new = set().union(*(names_in(parts[name]) for name in new)) & set(parts) - needed
+    return "\n".join([HEAD, *(f"{parts[name]}\n" for name in parts if name in needed), MAIN])
 
 
 def main(arguments: list[str] | None = None) -> int:

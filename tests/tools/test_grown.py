@@ -16,8 +16,12 @@ from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.models import gpt
 from tformer_lib.models.language import language_loss
 
-FIRST = "def one():\n    return 1\n\n\nshown = one()"
-SECOND = "@torch.no_grad()\ndef two():  # later\n    return one() + 1"
+TRAIN = 'def train(model, ids, steps, lr):\n    """Trains."""\n\n    return loss(model)\n\n\nshown = 1'
+SAMPLE = "@torch.no_grad()\ndef sample(model, ids, length):  # later\n    return ids"
+GPT = (
+    'class GPT:\n    """A\n    model."""\n\n    x = 1\n\n'
+    '    def forward(self):\n        """Goes."""\n        return Part'
+)
 
 
 @pytest.fixture
@@ -34,32 +38,41 @@ def book(tmp_path):
     return write
 
 
-def test_only_definitions_of_tagged_cells_come_in_in_the_order_of_the_chapters(book):
+def test_what_is_needed_comes_in_in_the_order_of_the_chapters(book):
     folder = book(
-        _02_second=[(SECOND, ["grown"]), ("def three(): ...", []), ("class Four:\n    pass", ["grown", "x"])],
-        _01_first=[(FIRST, ["grown"])],
-        _07_late=[("def five(): ...", ["grown"])],
+        _02_second=[(SAMPLE, ["grown"]), ("def three(): ...", []), ("class Part:\n    pass", ["grown", "x"])],
+        _01_first=[(TRAIN, ["grown"]), ("def loss(model):\n    return 0", ["grown"])],
+        _06_last=[(GPT, ["grown"]), ("class DecoderBlock(Part):\n    pass", ["grown"])],
+        _05_unused=[("def unused():\n    return GPT", ["grown"])],
+        _07_late=[("def loss(model): ...", ["grown"])],
     )
     script = grown.collect(folder)
     between = script.removeprefix(grown.HEAD).removesuffix(grown.MAIN)
-    ones = "# Chapter 1\ndef one():\n    return 1"
-    assert between == f"\n\n{ones}\n\n\n# Chapter 2\n{SECOND}\n\n\nclass Four:\n    pass\n\n\n"
+    parts = [
+        "def train(model, ids, steps, lr):\n    return loss(model)",
+        "def loss(model):\n    return 0",
+        SAMPLE,
+        "class Part:\n    pass",
+        "class GPT:\n    x = 1\n    def forward(self):\n        return Part",
+        "class DecoderBlock(Part):\n    pass",
+    ]
+    assert between == "\n" + "\n\n".join(parts) + "\n\n"
     compile(script, "grown.py", "exec")
 
 
 def test_a_later_version_takes_the_place_of_an_earlier_one(book):
     folder = book(
-        _01_first=[(FIRST, ["grown"]), ("def zero():\n    return 0", ["grown"])],
-        _06_last=[("def one():\n    return 1.0", ["grown"])],
+        _01_first=[(TRAIN, ["grown"]), (SAMPLE, ["grown"])],
+        _06_last=[("def train(model):\n    return 1.0", ["grown"])],
     )
     script = grown.collect(folder)
-    assert script.count("def one()") == 1
-    assert script.index("def zero") < script.index("# Chapter 6\ndef one():\n    return 1.0")
+    assert script.count("def train(") == 1
+    assert script.index("def sample(") < script.index("def train(model):\n    return 1.0")
 
 
 def test_notebooks_without_such_cells_are_refused(book):
     with pytest.raises(ValueError, match="has the tag 'grown'"):
-        grown.collect(book(_01_first=[(FIRST, [])]))
+        grown.collect(book(_01_first=[(TRAIN, [])]))
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +95,9 @@ def test_it_is_short_and_has_every_part(script, parts):
     lines = script.read_text("utf8").splitlines()
     assert len(lines) <= grown.MOST_LINES
     assert max(map(len, lines)) <= 120
-    wanted = {"language_loss", "train", "sample", "attend", "MultiHead", "MLP", "Block", "GPT"}
+    wanted = {"language_loss", "train", "sample", "attend", "MultiHead", "MLP", "Block", "GPT"} | set(
+        grown.ALSO
+    )
     assert wanted <= set(parts)
 
 
