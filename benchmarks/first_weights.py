@@ -1,14 +1,11 @@
-"""Controls for chapter 6: which first weights delay a model; warm-up or none; weights scaled by depth or not.
+"""Controls for chapter 6: which of the small first weights delay a model, and whether one needs a warm-up.
 
 Three seeds each. "parts": the masked characters of `initialisation.py`, post-norm, 1,000 steps, where only
 some linear maps start from N(0, 0.02^2) and the others by Xavier's rule; "only ..." has it the other way
-round. "unit tokens": embeddings and positions of size 1 together, all maps from N(0, 0.02^2), post-norm,
-4,000 steps. "warm-up": a decoder of two blocks, 300 steps, at two rates with warm-up and without. "depth":
-decoders of 12 blocks whose maps into the stream start by Xavier's rule, or divided by the root of twice the
-depth. Each run is kept as it ends; a second start goes on from there.
+round. "warm-up": a decoder of two blocks, 300 steps, at two rates with warm-up and without. Each run is kept
+as it ends; a second start goes on from there.
 """
 
-import math
 from collections.abc import Callable
 from functools import partial
 
@@ -19,11 +16,9 @@ from initialisation import (
     LENGTH,
     SEEDS,
     SMALL,
-    UNIT,
     data,
     masked_loss,
     masked_model,
-    run,
     unigram,
 )
 from runs import Runs, means, rounded
@@ -34,7 +29,6 @@ from tformer_lib.book.recorded import record
 from tformer_lib.core.positions import LearnedPositions
 from tformer_lib.data.windows import RandomWindows, consecutive_windows
 from tformer_lib.models.gpt import GPT
-from tformer_lib.models.initialisation import residual_projections
 from tformer_lib.models.language import language_loss
 from tformer_lib.training import fit, seed_everything
 
@@ -70,22 +64,13 @@ def masked_run(part: str, only: bool, seed: int) -> dict:
     return rounded({"loss": means(history.loss, EVERY), "held_out": end.item()})
 
 
-def unit_run(placement: str, seed: int) -> dict:
-    """One run of "unit tokens"."""
-    loss, end = run(*data(), placement, "small", seed, 4000, UNIT)
-    return rounded({"loss": loss, "held_out": end})
-
-
-def gpt_run(blocks: int, lr: float, warmup: int, scaled: bool, batch: int, seed: int) -> dict:
-    """300 steps of a decoder: the mean training loss of every 50, and the held-out loss."""
+def gpt_run(lr: float, warmup: int, seed: int) -> dict:
+    """One run of "warm-up"."""
     train, held, n = data()
     seed_everything(seed)
-    config = TransformerConfig(d_model=WIDTH, n_heads=HEADS, n_blocks=blocks)
+    config = TransformerConfig(d_model=WIDTH, n_heads=HEADS, n_blocks=2)
     model = GPT(config, n, positions=LearnedPositions(WINDOW, WIDTH))
-    if scaled:
-        for linear in residual_projections(model):
-            linear.weight.data /= math.sqrt(2 * blocks)
-    windows = RandomWindows(train, batch=batch, length=WINDOW, steps=300, seed=seed)
+    windows = RandomWindows(train, batch=16, length=WINDOW, steps=300, seed=seed)
     history = fit(model, language_loss, windows, lr=lr, warmup=warmup, weight_decay=0.01, clip=1.0)
     with torch.no_grad():
         end = language_loss(model, consecutive_windows(held, WINDOW)[:200])
@@ -101,19 +86,14 @@ def gathered(runs: Runs, *key: str | float, make: Callable[[int], dict]) -> dict
 if __name__ == "__main__":
     torch.set_num_threads(1)
     runs = Runs("first_weights")
-    parts, warm, depth = {}, {}, {}
+    parts, warm = {}, {}
     for only in (False, True):
         for part in PARTS if not only else ("attention", "MLP"):
             name = f"only {part} by Xavier" if only else f"{part} small"
             parts[name] = gathered(runs, "parts", name, make=partial(masked_run, part, only))
     for lr in (5e-3, 2e-2):
         for warmup in (0, 30):
-            make = partial(gpt_run, 2, lr, warmup, False, 16)
+            make = partial(gpt_run, lr, warmup)
             warm[f"rate {lr}, warm-up {warmup}"] = gathered(runs, "warm", lr, warmup, make=make)
-    for scaled in (False, True):
-        make = partial(gpt_run, 12, 4e-3, 30, scaled, 8)
-        depth["divided" if scaled else "Xavier"] = gathered(runs, "depth", scaled, make=make)
-    unit = gathered(runs, "unit", make=partial(unit_run, "post"))
-    results = {"every": EVERY, "unigram": unigram(), "parts": parts, "warm-up": warm, "depth": depth}
-    results["unit tokens"] = unit
+    results = {"every": EVERY, "unigram": unigram(), "parts": parts, "warm-up": warm}
     record("first_weights", results, seeds=SEEDS, cpu_seconds=sum(runs.seconds.values()))

@@ -13,7 +13,7 @@ from tests.notebooks import template
 from tests.notebooks.page import Book, Page, describe, tags
 from tests.notebooks.rules import Rule
 
-WRITTEN = {"01_sequence_modelling", "02_attention"}
+WRITTEN = {"01_sequence_modelling", "02_attention", "06_transformer"}
 MOST_WORDS, MOST_CELLS, LEAST_DRAWINGS = 2_500, 30, 3
 FIRST_SECTION = re.compile(r"^## ", re.MULTILINE)
 END_OF_CORE = re.compile(r"^## What you learned\s*$", re.MULTILINE)
