@@ -126,7 +126,7 @@ def ids_to_targets(
 
 
 def machine_masks(
-    panels: Mapping[str, tuple[Sequence[str], Any, int, str]], *, title: str = "Three machines, one block"
+    panels: Mapping[str, tuple[Sequence[str], Any, int, str]], *, title: str = "Three machines: who may read whom"
 ) -> Drawing:
     """Who may read whom in an encoder, a decoder and an encoder-decoder: a table for each.
 
@@ -231,7 +231,7 @@ def encoder_decoder(
     """
     source, target = listed(source, "source"), listed(target, "target")
     description = (
-        f"Two streams. The encoder's, over the source {' '.join(source)}, has blocks with a branch through "
+        f"Two streams, each from embeddings plus positions. The encoder's, over the source {' '.join(source)}, has blocks with a branch through "
         "attention without a causal mask and one through the MLP; after the last norm it is the memory, "
         f"D by S. The decoder's, over the target {' '.join(target)}, D by N, has blocks with three branches: "
         "masked attention, cross-attention, in full colour, and the MLP. An arrow leads from the memory to "
@@ -255,8 +255,8 @@ def encoder_decoder(
         bottom = top + STEP * len(parts[name]) + 6
         scene.stream((axis, y + 52), (axis, bottom + 30), role=STREAM)
         shape = "D × S" if name == "encoder" else "D × N"
-        for height in (y + 68, bottom + 15):
-            scene.text(axis + (-14 if flip else 14), height, shape, anchor=anchor, muted=True)
+        for height, said in ((y + 68, f"embedding + position: {shape}"), (bottom + 15, shape)):
+            scene.text(axis + (-14 if flip else 14), height, said, anchor=anchor, muted=True)
         frame(scene, x, y + 84, right, bottom, "× M")
         at = top
         for what, role in parts[name]:
@@ -321,7 +321,7 @@ def stream_sizes(
         raise ValueError("a size is at least 0")
     most = max(max(values) for values in sizes.values())
     described = " ".join(
-        f"{name}: from {number(values[0], 1)} to {number(values[-1], 1)}." for name, values in sizes.items()
+        f"{name}: from {number(values[0])} to {number(values[-1])}." for name, values in sizes.items()
     )
     description = (
         "For each rule of first weights a row of bars, the size of the stream before the first sublayer and "
@@ -333,19 +333,19 @@ def stream_sizes(
         step = (room - 44) / length
         for name, values in sizes.items():
             scene.text(0, y + 10, name, anchor="start", bold=True)
-            base = y + 34 + tall
+            base = y + 34 + tall * max(values) / most
             for i, value in enumerate(values):
                 scene.bar((i + 0.5) * step, base, 0.66 * step, tall * value / most, STREAM)
             scene.line((0, base), (length * step, base))
             for i in (0, length - 1):
-                up = base - tall * values[i] / most - 11
+                up, digits = base - tall * values[i] / most - 11, 1 if values[i] >= 0.1 else 2
                 scene.text(
                     (i + 0.5) * step if i else 0,
                     up,
-                    number(values[i], 1),
+                    number(values[i], digits),
                     anchor="start" if not i else "middle",
                 )
-            y = base + 18
+            y = base + 22
         scene.text(0, y, "embedding", anchor="start", muted=True)
         scene.text(length * step, y, f"after {length - 1} sublayers", anchor="end", muted=True)
         scene.height = y + 12

@@ -54,7 +54,7 @@ def learning_curves(
     top.plot(list(held_out), list(held_out.values()), color=BLUE, marker="o", label="held out")
     for name, value in lines.items():
         top.axhline(value, color=GREY, linestyle=":", linewidth=1.5)
-        top.text(len(train), value, name, color=GREY, ha="right", va="bottom")
+        top.text(1.01, value, name, color=GREY, va="center", transform=top.get_yaxis_transform())
     top.set_ylabel("loss (nats per character)")
     top.legend(loc="upper right", bbox_to_anchor=(1.0, 0.88))
     bottom.plot(range(len(rates)), rates, color=RED)
