@@ -126,7 +126,9 @@ def ids_to_targets(
 
 
 def machine_masks(
-    panels: Mapping[str, tuple[Sequence[str], Any, int, str]], *, title: str = "Three machines: who may read whom"
+    panels: Mapping[str, tuple[Sequence[str], Any, int, str]],
+    *,
+    title: str = "Three machines: who may read whom",
 ) -> Drawing:
     """Who may read whom in an encoder, a decoder and an encoder-decoder: a table for each.
 
@@ -231,8 +233,8 @@ def encoder_decoder(
     """
     source, target = listed(source, "source"), listed(target, "target")
     description = (
-        f"Two streams, each from embeddings plus positions. The encoder's, over the source {' '.join(source)}, has blocks with a branch through "
-        "attention without a causal mask and one through the MLP; after the last norm it is the memory, "
+        "Two streams, each from embeddings plus positions. The encoder's, over the source "
+        f"{' '.join(source)}, has blocks with a branch through attention without a causal mask and one through the MLP; after the last norm it is the memory, "
         f"D by S. The decoder's, over the target {' '.join(target)}, D by N, has blocks with three branches: "
         "masked attention, cross-attention, in full colour, and the MLP. An arrow leads from the memory to "
         "cross-attention: keys and values. At the decoder's end stand the last norm and the next token."
