@@ -234,8 +234,9 @@ def encoder_decoder(
     source, target = listed(source, "source"), listed(target, "target")
     description = (
         "Two streams, each from embeddings plus positions. The encoder's, over the source "
-        f"{' '.join(source)}, has blocks with a branch through attention without a causal mask and one through the MLP; after the last norm it is the memory, "
-        f"D by S. The decoder's, over the target {' '.join(target)}, D by N, has blocks with three branches: "
+        f"{' '.join(source)}, has blocks with a branch through attention without a causal mask and "
+        "one through the MLP; after the last norm it is the memory, D by S. "
+        f"The decoder's, over the target {' '.join(target)}, D by N, has blocks with three branches: "
         "masked attention, cross-attention, in full colour, and the MLP. An arrow leads from the memory to "
         "cross-attention: keys and values. At the decoder's end stand the last norm and the next token."
     )
