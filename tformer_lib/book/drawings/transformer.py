@@ -336,7 +336,7 @@ def stream_sizes(
         step = (room - 44) / length
         for name, values in sizes.items():
             scene.text(0, y + 10, name, anchor="start", bold=True)
-            base = y + 34 + tall * max(values) / most
+            base = y + 40 + tall * max(values) / most
             for i, value in enumerate(values):
                 scene.bar((i + 0.5) * step, base, 0.66 * step, tall * value / most, STREAM)
             scene.line((0, base), (length * step, base))
