@@ -1,6 +1,6 @@
 # Two commands matter: `make book` and `make test`. `make` alone lists all of them.
 .DEFAULT_GOAL := help
-.PHONY: help book pdf test check portable execute serve format lint lock address clean env
+.PHONY: help book pdf test check portable execute grown serve format lint lock address clean env
 
 # The first Python that is new enough; `make PYTHON=/path/to/python ...` chooses another.
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
@@ -48,6 +48,9 @@ portable: env ## run all notebooks under a matrix of processors, threads and Pyt
 
 execute: env ## run all notebooks afresh, in order, and save their outputs
 	@$(BIN)/python tools/execute.py
+
+grown: env ## collect the code of Part I into one script, _build/grown.py: a transformer that trains and writes
+	@$(BIN)/python tools/grown.py
 
 serve: env ## serve the built site on this machine (PORT=8000)
 	@if [ ! -e _build/html/index.html ]; then \

@@ -41,6 +41,7 @@ ALSO = (
     ("tformer_lib/book/recorded/*.json", "tests/book/test_recorded.py"),
     ("benchmarks/*.py", "tests/book/test_recorded.py"),
     ("book/*.ipynb", "tests/notebooks/test_style.py"),
+    ("book/0[1-6]_*.ipynb", "tests/tools/test_grown.py"),  # it runs the code that they grow
     ("book/*.ipynb", "tests/book/exercises/test_exercises.py"),  # it runs the solutions on the pages
     ("book/*.md", "tests/notebooks/test_style.py"),
     ("references.bib", "tests/notebooks/test_style.py"),

@@ -26,6 +26,7 @@ EXACT = {  # as Hugging Face's transformers and torchvision count their own mode
     "GPT-2 medium": 354_823_168,
     "GPT-2 large": 774_030_080,
     "GPT-2 XL": 1_557_611_200,
+    "Llama 3 8B": 8_030_261_248,
     "ViT-B/16": 86_567_656,
     "ViT-L/16": 304_326_632,
     "ViT-H/14": 632_045_800,
@@ -40,6 +41,9 @@ def parameter_count(family, depth, d, vocab, length, classes):
         return vocab * d + depth * block + depth * (block + attention + norm)
     if family == "bert":
         return (vocab + length + 2) * d + norm + depth * block + d * (d + 1)
+    if family == "llama":  # RMSNorm, SwiGLU, no biases, eight heads of keys and values of 32
+        hidden, shared = 7 * d // 2, d // 4
+        return 2 * vocab * d + depth * (2 * d * d + 2 * d * shared + 3 * d * hidden + 2 * d) + d
     if family == "vit":
         return (vocab + 1) * d + d + length * d + depth * block + norm + (d + 1) * classes
     return (vocab + length) * d + depth * block + norm + d * classes
@@ -72,7 +76,13 @@ def test_differences_are_as_the_notes_explain_them():
         parts = PUBLISHED[name].by_component()
         return round((sum(parts.values()) - sum(parts[w] for w in without)) / 1e6, 1)
 
-    assert [n for n, s in PUBLISHED.items() if s.agrees] == ["BERT base", "BERT large", "ViT-H/14", "iGPT-L"]
+    assert [n for n, s in PUBLISHED.items() if s.agrees] == [
+        "BERT base",
+        "BERT large",
+        "Llama 3 8B",
+        "ViT-H/14",
+        "iGPT-L",
+    ]
     assert [millions(f"GPT-2 {n}") for n in ("small", "medium", "large", "XL")] == [
         124.4,
         354.8,

@@ -19,6 +19,7 @@ WRITTEN = {
     "03_multi_head_self_attention",
     "04_skip_and_normalisation",
     "05_positional_embeddings",
+    "06_transformer",
 }
 MOST_WORDS, MOST_CELLS, LEAST_DRAWINGS = 2_500, 30, 3
 FIRST_SECTION = re.compile(r"^## ", re.MULTILINE)

@@ -15,7 +15,7 @@ from tformer_lib.core.positions import LearnedPositions
 from tformer_lib.core.transformer import Transformer, TransformerConfig
 from tformer_lib.models.bert import BERT, bert_config
 
-Family = Literal["seq2seq", "bert", "gpt", "vit", "igpt"]
+Family = Literal["seq2seq", "bert", "gpt", "vit", "igpt", "llama"]
 COMPONENTS = ("embeddings", "positions", "attention", "MLP", "norms", "head")
 
 
@@ -74,7 +74,7 @@ class PublishedModel(nn.Module):
             self.class_token = nn.Parameter(torch.empty(d))
         else:
             self.embed = nn.Embedding(spec.vocab_size, d)
-        if spec.family != "seq2seq":  # whose sinusoids are no parameters
+        if spec.family not in ("seq2seq", "llama"):  # whose sinusoids and rotations are no parameters
             self.positions = LearnedPositions(spec.length, d)
         self.transformer = Transformer(spec.config)
         if spec.family == "seq2seq":
@@ -186,6 +186,32 @@ def _bert(name: str, blocks: int, width: int, heads: int, millions: int) -> Publ
     )
 
 
+def _llama(
+    name: str,
+    blocks: int,
+    width: int,
+    heads: int,
+    kv_heads: int,
+    hidden: int,
+    vocab: int,
+    published: float,
+    **facts: Any,
+) -> Published:
+    config = TransformerConfig(
+        d_model=width,
+        n_heads=heads,
+        n_blocks=blocks,
+        d_hidden=hidden,
+        n_kv_heads=kv_heads,
+        norm="rms",
+        activation="swiglu",
+        bias=False,
+    )
+    return Published(
+        name, "llama", config, vocab_size=vocab, length=0, classes=vocab, published=published, **facts
+    )
+
+
 def _vaswani(name: str, width: int, heads: int, millions: int, note: str) -> Published:
     config = TransformerConfig(
         d_model=width, n_heads=heads, n_blocks=6, norm_placement="post", activation="relu"
@@ -257,6 +283,19 @@ PUBLISHED: dict[str, Published] = {
             rounding=0.05e9,
             source="Brown et al. 2020, table 2.1",
             note="table D.1 of the same paper says 174,600M, which ours is",
+        ),
+        _llama(
+            "Llama 3 8B",
+            32,
+            4096,
+            32,
+            8,
+            14336,
+            128_256,
+            8.0e9,
+            rounding=0.5e9,
+            source="Grattafiori et al. 2024, table 3",
+            note="a head of its own; 128,000 tokens and 256 that the authors reserve",
         ),
         _vit(
             "ViT-B/16",

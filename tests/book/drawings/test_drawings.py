@@ -285,6 +285,32 @@ def test_a_norm_on_the_stream_stands_on_the_thick_line():
         assert words(svg).count("1+2v") == 3
 
 
+def test_targets_are_the_tokens_moved_by_one_under_the_shapes():
+    for svg in layouts(examples.ids_to_targets()):
+        assert full_cells(svg, QUERY) == ["cat", "sat", "on", "the", "mat"]
+        assert {"ids: N = 5", "stream: D × N = 64 × 5", "logits: vocab × N = 80 × 5"} <= set(words(svg))
+
+
+def test_three_machines_differ_in_what_is_hatched():
+    for svg in layouts(examples.machine_masks()):
+        hatched = [r for r in svg.iter(f"{SVG}rect") if "url(" in r.get("fill", "")]
+        assert len(hatched) == 0 + 6 + (4 + 1) + 1  # the last is the legend's
+        tinted = [r for r in svg.iter(f"{SVG}rect") if r.get("fill") == VALUE.fill]
+        assert len(tinted) == 2 * 2 + 1
+
+
+def test_only_cross_attention_and_its_memory_are_in_full_colour():
+    for svg in layouts(examples.encoder_decoder()):
+        assert sorted(full_cells(svg, VALUE)) == ["cross-attention", "memory: D × S"]
+
+
+def test_bars_of_the_stream_are_as_high_as_its_size():
+    for svg in layouts(examples.stream_sizes()):
+        bars = [float(r.get("height")) for r in svg.iter(f"{SVG}rect") if "stream" in r.get("fill", "")]
+        assert bars[:17] == pytest.approx([96 * (1 + 0.25 * i) / 5 for i in range(17)], abs=0.1)
+        assert [w for w in words(svg) if re.fullmatch(r"[\d.]+", w)] == ["1.0", "5.0", "1.0", "1.3"]
+
+
 def pushes(svg):
     """How far up the arrow under each name goes, from left to right; text and arrows are in line."""
     found = {}
@@ -447,6 +473,15 @@ def test_the_token_is_a_column_in_the_text_and_a_row_in_code():
         (lambda: examples.swept_angles(read=64), "expected 0 < trained < read, got 64 and 64"),
         (lambda: examples.what_changed(swapped=[1, 1, 2, 3]), "[1, 1, 2, 3] is no order of 4 tokens"),
         (lambda: examples.floors(floors=["book", "a | "]), "each floor needs at least one room"),
+        (lambda: examples.ids_to_targets(tokens=["a"], ids=[1]), "a text of one token has no next one"),
+        (lambda: examples.ids_to_targets(ids=[1]), "ids: expected 6, got 1"),
+        (lambda: examples.ids_to_targets(sizes={"D": 4}), "the size M is missing among D"),
+        (lambda: examples.machine_masks(panels={}), "panels: expected at least one, got 0"),
+        (lambda: examples.machine_masks(panels={"E": (["a"], [[1]], 2, "x")}), "2 cannot be the source"),
+        (lambda: examples.encoder_decoder(source=[]), "source: expected at least one, got 0"),
+        (lambda: examples.stream_sizes(starts={}), "starts: expected at least one, got 0"),
+        (lambda: examples.stream_sizes(starts={"a": [1.0, 2], "b": [1.0]}), "b: expected 2, got 1"),
+        (lambda: examples.stream_sizes(starts={"a": [1.0, -2]}), "a size is at least 0"),
         (lambda: cards.card("99_none"), "there is no card for '99_none'"),
         (lambda: Drawing("a title", "", Scene(1, 1)), "a drawing needs a description"),
     ],

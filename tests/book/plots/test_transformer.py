@@ -1,7 +1,5 @@
 """The figures of the chapter on the transformer: what they draw is what they are given."""
 
-from collections import Counter
-
 import pytest
 import torch
 
@@ -34,17 +32,6 @@ def test_draws_with_labelled_axes(name):
     assert isinstance(figure, BookFigure)
     assert figure._repr_png_().startswith(b"\x89PNG")
     assert any(axis.get_xlabel() for axis in figure.axes)
-
-
-def test_machines_have_a_norm_and_a_skip_for_each_sublayer():
-    figure = plots.machines()
-    assert figure._repr_png_().startswith(b"\x89PNG")
-    (axis,) = figure.axes
-    texts = Counter(text.get_text() for text in axis.texts)
-    assert texts["+"] == 2 + 3
-    assert texts["LN"] == 2 + 3 + 2  # one more at the end of each stack
-    assert texts["× $M$"] == texts["MLP"] == 2
-    assert texts["attention"] == texts["causal attention"] == texts["cross-attention"] == 1
 
 
 def test_dependence_shows_outputs_down():

@@ -4,11 +4,9 @@ from collections.abc import Mapping, Sequence
 
 import torch
 from jaxtyping import Bool
-from matplotlib.axes import Axes
-from matplotlib.patches import FancyBboxPatch
 from torch import Tensor
 
-from tformer_lib.book.plots.boxes import IN, OUT, STATE, arrow, box, squares
+from tformer_lib.book.plots.boxes import squares
 from tformer_lib.book.plots.style import (
     BLACK,
     BLUE,
@@ -23,55 +21,6 @@ from tformer_lib.book.plots.style import (
     legend_above,
     new_figure,
 )
-
-LN, MLP = "LN", "MLP"
-
-
-def _sublayer(axis: Axes, x: float, side: int, y: float, text: str) -> None:
-    """A skip connection: from the stream at x a branch, through norm and sublayer, and back at y + 1.5."""
-    branch = x + side * 1.85
-    axis.plot((x, branch), (y, y), color=BLACK, linewidth=1.2, solid_capstyle="butt")
-    arrow(axis, (branch, y), (branch, y + 0.3))
-    box(axis, branch, y + 0.6, LN, STATE, 0.8)
-    arrow(axis, (branch, y + 0.9), (branch, y + 1.2))
-    box(axis, branch, y + 1.5, text, IN if text == MLP else OUT, 2.76)
-    arrow(axis, (branch - side * 1.38, y + 1.5), (x + side * 0.2, y + 1.5))
-    axis.text(x, y + 1.5, "+", ha="center", va="center", bbox={"boxstyle": "circle,pad=0.1", "fc": "white"})
-
-
-def _stack(axis: Axes, x: float, side: int, sublayers: Sequence[str]) -> float:
-    """A stack on the stream at x: one block framed, the final norm above it. Returns where it ends."""
-    top = 0.55 + 2.2 * len(sublayers)
-    left, right = sorted((x - side * 0.4, x + side * 3.35))
-    frame = FancyBboxPatch(
-        (left, 0.25), right - left, top - 0.3, boxstyle="round,pad=0,rounding_size=0.15", fill=False, ec=GREY
-    )
-    axis.add_patch(frame)
-    axis.text(x + side * 3.2, 0.35, "× $M$", color=GREY, ha="right" if side > 0 else "left", va="bottom")
-    axis.plot((x, x), (-0.3, top + 0.1), color=BLUE, linewidth=3, zorder=0)
-    for i, text in enumerate(sublayers):
-        _sublayer(axis, x, side, 0.65 + 2.2 * i, text)
-    box(axis, x, top + 0.4, LN, STATE, 0.8)
-    return top + 0.7
-
-
-@book_style
-def machines() -> BookFigure:
-    """Encoder (left) and decoder (right) as pre-norm stacks, joined by cross-attention: one block of each."""
-    figure, axis = new_figure(height=6.2)
-    left, right, reads = 0.0, 7.4, 0.65 + 2.2 + 1.5
-    end = _stack(axis, left, 1, ("attention", MLP))
-    axis.plot((left, left, 3.7, 3.7), (end, end + 0.4, end + 0.4, reads), color=RED, linewidth=1.2)
-    arrow(axis, (3.7, reads), (right - 1.85 - 1.4, reads), RED)
-    axis.text(left + 0.1, end + 0.5, "encoder's output:\nkeys and values", color=RED, va="bottom")
-    end = _stack(axis, right, -1, ("causal attention", "cross-attention", MLP))
-    arrow(axis, (right, end), (right, end + 0.6), BLUE)
-    axis.text(right + 0.4, end + 0.6, "next token", ha="right", va="bottom")
-    axis.text(left - 0.4, -0.4, "source tokens", va="top")
-    axis.text(right + 0.4, -0.4, "target tokens", ha="right", va="top")
-    axis.set(xlim=(-0.5, right + 0.5), ylim=(-0.9, end + 1.1))
-    axis.set_axis_off()
-    return figure
 
 
 @book_style
@@ -105,7 +54,7 @@ def learning_curves(
     top.plot(list(held_out), list(held_out.values()), color=BLUE, marker="o", label="held out")
     for name, value in lines.items():
         top.axhline(value, color=GREY, linestyle=":", linewidth=1.5)
-        top.text(len(train), value, name, color=GREY, ha="right", va="bottom")
+        top.text(1.01, value, name, color=GREY, va="center", transform=top.get_yaxis_transform())
     top.set_ylabel("loss (nats per character)")
     top.legend(loc="upper right", bbox_to_anchor=(1.0, 0.88))
     bottom.plot(range(len(rates)), rates, color=RED)
