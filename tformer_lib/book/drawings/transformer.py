@@ -183,11 +183,11 @@ def machine_masks(
         scene.text(x + (label + across) / 2, top + len(words) * tall + 18, asked, muted=True)
 
     def layout(size: Pixels, room: Pixels, *, stacked: bool) -> Scene:
-        every = [word for words, *_ in shown.values() for word in words]
-        label, gap = widest(every, size) + 2 * PAD + 4, 30.0
-        cell = widest(every, size) + 2 * PAD
+        gap = 14.0
         scene, x, y = Scene(room, size=size), 0.0, 0.0
         for name, (words, *_) in shown.items():
+            cell = widest(words, size) + 2 * PAD
+            label = cell + 4
             broad, tall = label + len(words) * cell, 62 + 32 * len(words) + 30
             panel(scene, (room - broad) / 2 if stacked else x, y, label, cell, name)
             if stacked:
