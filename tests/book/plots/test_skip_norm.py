@@ -13,8 +13,6 @@ STREAMS = {name: torch.tensor([1.0, 0.5, 0.25]) for name in ("pre", "post", "nor
 LEFT = torch.tensor([1.0, 0.4, 0.16])
 LOSSES = {"pre": torch.full((2, 3, 2), 2.5), "post": torch.linspace(2.0, 3.3, 12).view(2, 3, 2)}
 CURVES = {"pre": [3.0, 2.5], "post": [3.4, 3.3]}
-GROUP = torch.zeros(2, 3, 4, dtype=torch.bool)
-GROUP[0, 1] = True
 
 
 def figures():
@@ -23,7 +21,6 @@ def figures():
         "token_differences": plots.token_differences(SHARES),
         "gradient_norms": plots.gradient_norms(GRADIENTS, (2, 4), ARRIVES),
         "activations": plots.activations(z, {"GELU": z, "ReLU": z.relu()}),
-        "shared_statistics": plots.shared_statistics({"LayerNorm": GROUP, "none": ~GROUP}, (0, 1, 2)),
         "placements": plots.placements(STREAMS, STREAMS, {"post": LEFT}),
         "loss_grid": plots.loss_grid(LOSSES, (2, 4), ("0%", "25%", "50%"), 3.36),
         "training_curves": plots.training_curves((10, 20), CURVES, CURVES, 3.3),
@@ -43,7 +40,7 @@ def test_draws_with_labelled_axes(name):
     assert isinstance(figure, BookFigure)
     assert figure._repr_png_().startswith(b"\x89PNG")
     assert any(axis.get_xlabel() for axis in figure.axes)
-    assert name == "shared_statistics" or figure.axes[0].get_ylabel()
+    assert figure.axes[0].get_ylabel()
 
 
 def test_what_is_lost_in_rounding_is_drawn_at_the_floor():
@@ -55,16 +52,6 @@ def test_gradients_are_drawn_relative_to_the_end():
     above, below = FIGURES["gradient_norms"].axes
     torch.testing.assert_close(lines(above)[0], torch.tensor([0.005, 0.1, 1.0]))
     torch.testing.assert_close(lines(below)[1], ARRIVES["skip and norm"])
-
-
-def test_the_entries_that_share_statistics_are_blue():
-    axis = FIGURES["shared_statistics"].axes[0]
-    blue = [
-        p.get_xy()
-        for p in axis.patches
-        if p.get_fill() and p.get_facecolor()[:3] == (0.0, 0x72 / 255, 0xB2 / 255)
-    ]
-    assert blue == [(1, 0), (1, 1), (1, 2), (1, 3)]
 
 
 def test_the_grid_says_the_mean_and_a_wide_range():

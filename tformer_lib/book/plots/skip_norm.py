@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 
-from matplotlib.patches import Rectangle
 from torch import Tensor
 
 from tformer_lib.book.plots.style import (
@@ -83,40 +82,6 @@ def activations(x: Tensor, curves: Mapping[str, Tensor]) -> BookFigure:
     axis.axvline(0, color=BLACK, linewidth=0.8, zorder=0)
     axis.set(xlabel="$x$", ylabel="output")
     axis.legend(loc="upper left")
-    return figure
-
-
-@book_style
-def shared_statistics(groups: Mapping[str, Tensor], entry: tuple[int, int, int]) -> BookFigure:
-    """One row per way to normalise: which entries of (B, N, D) share statistics with one of them.
-
-    Sequences stand side by side in the text's layout, a token a column and a feature a row.
-
-    Args:
-        groups: from a title to booleans (B, N, D), True where an entry is averaged with the marked one.
-        entry: sequence, token and feature of the marked entry.
-    """
-    figure, axes = new_figure(len(groups), height=1.75 * len(groups) + 0.1, squeeze=False)
-    for axis, (title, group) in zip(axes[:, 0], groups.items(), strict=True):
-        n_sequences, n_tokens, n_features = group.shape
-        for b in range(n_sequences):
-            left = b * (n_tokens + 1)
-            for n in range(n_tokens):
-                for d in range(n_features):
-                    colour = BLUE if group[b, n, d] else "#E4E4E4"
-                    axis.add_patch(Rectangle((left + n, d), 1, 1, facecolor=colour, edgecolor="white"))
-            middle = left + n_tokens / 2
-            axis.text(middle, n_features + 0.15, f"sequence {b + 1}", ha="center", va="top")
-        b, n, d = entry
-        corner = (b * (n_tokens + 1) + n + 0.06, d + 0.06)
-        axis.add_patch(Rectangle(corner, 0.88, 0.88, fill=False, edgecolor=ORANGE, linewidth=3))
-        width = n_sequences * (n_tokens + 1) - 1
-        axis.set(xlim=(-0.1, width + 0.1), ylim=(n_features + 1.0, -0.1), title=title)
-        axis.set_xticks([])
-        axis.set_yticks([n_features / 2], ["features"], rotation=90, va="center")
-        axis.tick_params(length=0)
-        axis.spines[:].set_visible(False)
-    axes[-1, 0].set_xlabel("tokens")
     return figure
 
 

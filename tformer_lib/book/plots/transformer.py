@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 
 import torch
 from jaxtyping import Bool
+from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
 from torch import Tensor
 
-from tformer_lib.book.plots.boxes import squares
 from tformer_lib.book.plots.style import (
     BLACK,
     BLUE,
@@ -21,6 +22,20 @@ from tformer_lib.book.plots.style import (
     legend_above,
     new_figure,
 )
+
+
+def squares(axis: Axes, title: str, table: Bool[Tensor, "N S"], xlabel: str) -> None:
+    """A table of squares with white lines between them, filled where it is True."""
+    edges = [[i - 0.5 for i in range(size + 1)] for size in reversed(table.shape)]
+    colours = ListedColormap(["#EEEEEE", BLUE])
+    axis.pcolormesh(
+        *edges, table.int().numpy(force=True), cmap=colours, vmin=0, vmax=1, edgecolor="white", linewidth=2
+    )
+    axis.set(title=title, aspect="equal", xticks=range(table.shape[1]), yticks=range(table.shape[0]))
+    axis.set_ylim(table.shape[0] - 0.5, -0.5)
+    axis.tick_params(length=0)
+    axis.spines[:].set_visible(False)
+    axis.set_xlabel(xlabel)
 
 
 @book_style
