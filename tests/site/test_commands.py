@@ -123,7 +123,7 @@ def test_make_alone_lists_the_commands(clone):
     answer = run_make(clone)
     assert answer.returncode == 0
     listed = re.findall(r"^  make (\w+) ", answer.stdout, re.MULTILINE)
-    commands = "help env book pdf test check portable execute serve format lint lock address clean"
+    commands = "help env book pdf test check portable execute grown serve format lint lock address clean"
     assert listed == commands.split()
 
 

@@ -100,6 +100,7 @@ def test_type_in_figures_is_as_large_as_the_page_s(visit, width, low, high):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_each_theme_shows_and_loads_its_own_picture_when_it_comes_into_view(visit, scheme):
     page = visit(PAGE, scheme=scheme).page
+    page.evaluate("document.querySelectorAll('details').forEach(fold => fold.open = true)")
     loaded = "performance.getEntriesByType('resource').map(e => e.name).filter(n => /fig-.*svg/.test(n))"
     shown = page.evaluate(f"{SHOWN}.map(i => i.src)")
     assert shown

@@ -149,7 +149,7 @@ def test_solutions_come_last_and_are_open(text):
     expected = len(re.findall(r"\{solution(?:-start)?\} ", source))
     places = [match.start() for match in re.finditer(r"Solution to Exercise", text)]
     assert len(places) == expected > 5
-    assert text.index("3.12. Further reading") < text.index("Solutions\n") < places[0]
+    assert text.index("3.11. Further reading") < text.index("Solutions\n") < places[0]
     assert squeezed("the quadratic part is the larger only beyond 1,536 tokens") in squeezed(
         text
     )  # of the first solution
@@ -192,7 +192,7 @@ def test_the_books_contents_give_the_right_pages(book):
     for heading in (
         "3. Multi-head self-attention",
         "3.7. What it costs",
-        "3.12. Further reading",
+        "3.11. Further reading",
         "Bibliography",
     ):
         number = int(re.search(rf"^{re.escape(heading)}\s*(\d+)$", contents, re.MULTILINE)[1])

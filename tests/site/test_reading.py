@@ -157,7 +157,7 @@ LINKS = {
 
 def link_to(page, kind):
     """A link of a kind to what is not in view."""
-    links = page.locator(f"article {LINKS[kind][0]}")
+    links = page.locator(f"article {LINKS[kind][0]}:visible")  # the first box is folded
     links.first.scroll_into_view_if_needed()
     return links.first
 

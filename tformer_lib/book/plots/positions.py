@@ -141,8 +141,8 @@ def _name_where_it_leaves(axis: Axes, positions: Sequence[float], runs: Mapping[
             groups.append([name])
     for i, group in enumerate(groups):
         text, over = ", ".join(NAMES.get(name, name) for name in group), axis.get_xaxis_transform()
-        x, align = (places[group[0]] + 0.03 * span, "left") if i else (places[group[0]], "center")
-        axis.text(x, 1.02, text, transform=over, ha=align, va="bottom", fontsize="small")
+        x, align = (places[group[0]] + 0.07 * span, "left") if i else (places[group[0]], "center")
+        axis.text(x, 1.02, text, transform=over, ha=align, va="bottom")
 
 
 @book_style
