@@ -15,25 +15,16 @@ from collections.abc import Callable
 from functools import partial
 
 import torch
-from length_extrapolation import BATCH, BIN, CONFIG, LENGTH, SEEDS, STEPS
+from length_extrapolation import BATCH, BIN, CONFIG, LENGTH, SEEDS, STEPS, prepared
 from runs import Runs, means, rounded
-from torch import Tensor
 
-from tformer_lib.book.datasets.text import shakespeare
-from tformer_lib.book.models.positioned import (
-    OffsetAttend,
-    loss_by_position,
-    overlapping_windows,
-    positioned_gpt,
-    shared_text,
-)
+from tformer_lib.book.models.positioned import OffsetAttend, loss_by_position, positioned_gpt
 from tformer_lib.book.recorded import record
 from tformer_lib.core.positions import Rotary
 from tformer_lib.core.score_bias import ALiBi, RelativeBias
 from tformer_lib.data.windows import RandomWindows
 from tformer_lib.models.gpt import GPT
 from tformer_lib.models.language import language_loss
-from tformer_lib.tokenizers import CharTokenizer
 from tformer_lib.training import fit, seed_everything
 
 STEEP = [1.0, 1 / 4, 1 / 16, 1 / 256]
@@ -92,22 +83,22 @@ def level_tail(layer: torch.nn.Module) -> None:
     layer.backend.score_bias.table.data[:, 28:] = layer.backend.score_bias.table.data[:, 27:28]
 
 
-def run(name: str, seed: int, train: Tensor, windows: Tensor, vocab: int) -> dict:
+def run(name: str, seed: int) -> dict:
     """Trains one model and measures its loss at the positions 1..4L, averaged over bins, in several ways."""
+    text = prepared(WINDOWS)
     seed_everything(seed)
     way = name.partition(", ")[0]
-    model = positioned_gpt(way, CONFIG, vocab, length=LENGTH, longest=4 * LENGTH)
+    model = positioned_gpt(way, CONFIG, text.vocab, length=LENGTH, longest=4 * LENGTH)
     for block in model.transformer.blocks:
         bias = block.self_attention.backend.score_bias
         if isinstance(bias, ALiBi) and name.endswith("steep"):
             bias.slopes.copy_(torch.tensor(STEEP))
     history = fit(
-        model, language_loss, RandomWindows(train, batch=BATCH, length=LENGTH, steps=STEPS, seed=seed)
+        model, language_loss, RandomWindows(text.train, batch=BATCH, length=LENGTH, steps=STEPS, seed=seed)
     )
-    keep = shared_text(4 * LENGTH, stride=BIN, count=WINDOWS)
 
     def measure(model: GPT) -> list[float]:
-        return rounded(means(loss_by_position(model, windows, keep=keep).tolist(), BIN))
+        return rounded(means(loss_by_position(model, text.windows, keep=text.keep).tolist(), BIN))
 
     found = {"as trained": measure(model)}
     if name == "rotary":
@@ -122,14 +113,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help=f"of {', '.join(NAMES)}; all if none is given")
     torch.set_num_threads(1)
-    text = shakespeare("train")
-    tokenizer = CharTokenizer.from_text(text)
-    train = torch.tensor(tokenizer.encode(text))
-    held_out = torch.tensor(tokenizer.encode(shakespeare("validation")))
-    windows = overlapping_windows(held_out, 4 * LENGTH, stride=BIN, count=WINDOWS)
     for name in parser.parse_args().names or NAMES:
         for seed in SEEDS:
-            RUNS.keep(name, seed, make=partial(run, name, seed, train, windows, tokenizer.vocab_size))
+            RUNS.keep(name, seed, make=partial(run, name, seed))
     if all(RUNS.done(name, seed) for name in NAMES for seed in SEEDS):
         runs = {name: [RUNS.get(name, seed) for seed in SEEDS] for name in NAMES}
         settings = {"length": LENGTH, "bin": BIN, "batch": BATCH, "steps": STEPS, "windows": WINDOWS}

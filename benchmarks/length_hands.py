@@ -17,24 +17,18 @@ from functools import partial
 
 import torch
 from length_controls import HANDS, WINDOWS, by_offset, changed
-from length_extrapolation import BATCH, BIN, CONFIG, LENGTH, SEEDS, STEPS
+from length_extrapolation import BATCH, BIN, CONFIG, LENGTH, SEEDS, STEPS, prepared
+from length_extrapolation import WINDOWS as MANY
 from runs import Runs, means, rounded
 from torch import Tensor
 
-from tformer_lib.book.datasets.text import shakespeare
-from tformer_lib.book.models.positioned import (
-    loss_by_position,
-    overlapping_windows,
-    positioned_gpt,
-    shared_text,
-)
+from tformer_lib.book.models.positioned import loss_by_position, positioned_gpt
 from tformer_lib.book.recorded import record
 from tformer_lib.core.attention import Backend, masked_softmax
 from tformer_lib.core.positions import Rotary
 from tformer_lib.data.windows import RandomWindows
 from tformer_lib.models.gpt import GPT
 from tformer_lib.models.language import language_loss
-from tformer_lib.tokenizers import CharTokenizer
 from tformer_lib.training import count_parameters, fit, seed_everything
 
 STOPS, ANGLES, FAST = (0, 16, 32, 48, 63), (0, 60, 90, 150, 180, 246), (0, 1, 2)
@@ -80,24 +74,23 @@ def controls(model: GPT, measure: Callable) -> dict:
     return {name: measure(changed(model, by_offset(stops))) for name, stops in ways.items()}
 
 
-def run(name: str, seed: int, train: Tensor, held_out: Tensor, vocab: int) -> dict:
+def run(name: str, seed: int) -> dict:
     """Trains one model and measures it."""
+    text = prepared(WINDOWS)
     config = replace(CONFIG, d_model=88) if name == "none, width 88" else CONFIG
     seed_everything(seed)
-    model = positioned_gpt(name.partition(", ")[0], config, vocab, length=LENGTH, longest=4 * LENGTH)
+    model = positioned_gpt(name.partition(", ")[0], config, text.vocab, length=LENGTH, longest=4 * LENGTH)
     if name == "rotary, base 500,000":
         for block in model.transformer.blocks:
             block.self_attention.rotary = Rotary(2 * HANDS, 500_000.0)
-    fit(model, language_loss, RandomWindows(train, batch=BATCH, length=LENGTH, steps=STEPS, seed=seed))
+    fit(model, language_loss, RandomWindows(text.train, batch=BATCH, length=LENGTH, steps=STEPS, seed=seed))
     found: dict = {"parameters": count_parameters(model)}
     if name == "none, width 88":  # on the windows of `length_extrapolation.py`, as far as it was trained
-        many = overlapping_windows(held_out, 4 * LENGTH, stride=BIN, count=1000)[:, : LENGTH + 1]
+        many = prepared(MANY).windows[:, : LENGTH + 1]
         return found | {"loss": rounded(means(loss_by_position(model, many).tolist(), BIN))}
-    windows = overlapping_windows(held_out, 4 * LENGTH, stride=BIN, count=WINDOWS)
-    keep = shared_text(4 * LENGTH, stride=BIN, count=WINDOWS)
 
     def measure(model: GPT, length: int = 4 * LENGTH) -> list[float]:
-        losses = loss_by_position(model, windows[:, : length + 1], keep=keep[:, :length])
+        losses = loss_by_position(model, text.windows[:, : length + 1], keep=text.keep[:, :length])
         return rounded(means(losses.tolist(), BIN))
 
     found["loss"] = {"as trained": measure(model)}
@@ -113,15 +106,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help=f"of rotary, {', '.join(EXTRAS)}; all if none is given")
     torch.set_num_threads(1)
-    text = shakespeare("train")
-    tokenizer = CharTokenizer.from_text(text)
-    train = torch.tensor(tokenizer.encode(text))
-    held_out = torch.tensor(tokenizer.encode(shakespeare("validation")))
     wanted = {("rotary", seed) for seed in SEEDS} | {(name, 0) for name in EXTRAS}
     names = parser.parse_args().names
     for name, seed in sorted(wanted, reverse=True):
         if not names or name in names:
-            RUNS.keep(name, seed, make=partial(run, name, seed, train, held_out, tokenizer.vocab_size))
+            RUNS.keep(name, seed, make=partial(run, name, seed))
     if all(RUNS.done(*key) for key in wanted):
         runs = {
             name: [RUNS.get(n, s) for n, s in sorted(wanted) if n == name] for name in ("rotary", *EXTRAS)

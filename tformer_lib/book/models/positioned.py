@@ -22,7 +22,7 @@ POSITIONS = ("learned", "sinusoidal", "relative", "rotary", "alibi", "none")
 class ScaledSinusoidal(SinusoidalPositions):
     """sqrt(D) x_n + P_n: embeddings are multiplied by sqrt(D) before (Vaswani et al. 2017, section 3.4).
 
-    The table's entries are sines and cosines; small embeddings would drown in them.
+    The table's entries are sines and cosines, beside which embeddings that start small are learned worse.
     """
 
     def forward(self, x: Float[Tensor, "B N _D"], offset: int = 0) -> Float[Tensor, "B N _D"]:
