@@ -332,7 +332,7 @@ def stream_sizes(
     )
 
     def layout(room: Pixels, size: Pixels) -> Scene:
-        scene, tall, y = Scene(room, size=size), 96.0, 0.0
+        scene, tall, y = Scene(room, size=size), 76.0, 0.0
         step = (room - 44) / length
         for name, values in sizes.items():
             scene.text(0, y + 10, name, anchor="start", bold=True)

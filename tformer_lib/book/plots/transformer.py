@@ -64,7 +64,7 @@ def learning_curves(
         rates: the learning rate of each step.
         lines: from a name to a loss drawn as a dotted line, such as that of a baseline.
     """
-    figure, (top, bottom) = new_figure(2, 1, height=4.6, sharex=True, height_ratios=(3, 1))
+    figure, (top, bottom) = new_figure(2, 1, height=3.8, sharex=True, height_ratios=(3, 1))
     top.plot(range(len(train)), train, color=SKY, linewidth=1, label="training, each step")
     top.plot(list(held_out), list(held_out.values()), color=BLUE, marker="o", label="held out")
     for name, value in lines.items():
