@@ -210,7 +210,7 @@ class Block(nn.Module):
         A `cache` holds the keys and values of self-attention for the tokens before `x`, and those of the
         context.
         """
-        check_tokens("x", x, self.config.d_model, self.mlp.W_in.weight)
+        check_tokens("x", x, self.config.d_model, self.self_attention.W_o.weight)
         if self.config.cross_attention != (context is not None):
             raise ValueError(
                 f"cross_attention={self.config.cross_attention}, but context is "
