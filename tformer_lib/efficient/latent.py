@@ -86,7 +86,7 @@ class MultiHeadLatentAttention(nn.Module):
 
     @property
     def cached_per_token(self) -> int:
-        """Dc + Dr: how many numbers the cache holds for each token."""
+        """How many numbers the cache holds for each token, Dc + Dr."""
         return self.d_latent + self.d_rotary
 
     def heads(self, x: Float[Tensor, "B N _"], width: int) -> Float[Tensor, "B H N _"]:
