@@ -10,6 +10,8 @@ from torch import nn
 from benchmarks import runs as runs_module
 from tformer_lib.book.models.speedrun import (
     CHANGES,
+    JORDAN,
+    POLAR_EXPRESS,
     FastDecoder,
     Settings,
     counts,
@@ -19,7 +21,6 @@ from tformer_lib.book.models.speedrun import (
 )
 from tformer_lib.book.recorded import recorded
 from tformer_lib.data.windows import consecutive_windows
-from tformer_lib.training.muon import orthogonalise
 
 VOCAB, CONTEXT = 7, 64
 TINY = Settings(width=16, heads=2, blocks=2, hidden=32, rows=17, steps=3, batch=2, warmup=1)
@@ -126,7 +127,7 @@ def test_the_loss_is_that_of_a_plain_loop(speedrun, ids):
         window = held[start : start + CONTEXT + 1]
         for i in range(CONTEXT):
             p = model(window[None, : i + 1])[0, -1].softmax(0)[window[i + 1]]
-            total, n = total - math.log(p), n + 1
+            total, n = total - math.log(p.item()), n + 1
     assert n == 640
     assert speedrun.held_out(model, consecutive_windows(held, CONTEXT)) == pytest.approx(total / n, abs=1e-5)
 
@@ -187,13 +188,19 @@ def test_the_clock_stands_still_between_steps(speedrun, ids, monkeypatch):
     assert speedrun.drive(entry, ids, VOCAB, 0, between).seconds == 7
 
 
+@pytest.mark.parametrize("polynomials", [JORDAN, POLAR_EXPRESS], ids=["Jordan", "Polar Express"])
 @pytest.mark.parametrize("square", [False, True])
-def test_many_matrices_at_once_are_made_orthogonal_as_one_is(square):
+def test_many_matrices_at_once_have_their_singular_values_mapped(square, polynomials):
     torch.manual_seed(0)
     gradients = torch.randn(2, 3, 24, 8)
-    together = orthogonalise_all(gradients, square=square)
-    for one, many in zip(gradients.flatten(0, 1), together.flatten(0, 1), strict=True):
-        torch.testing.assert_close(many, orthogonalise(one), atol=2e-3, rtol=0)
+    u, sigma, vt = torch.linalg.svd(gradients.double(), full_matrices=False)
+    sigma = sigma / (1.01 * sigma.norm(dim=-1, keepdim=True))
+    for a, b, c in polynomials:
+        sigma = a * sigma + b * sigma**3 + c * sigma**5
+    expected = (u * sigma[..., None, :] @ vt).float()
+    torch.testing.assert_close(orthogonalise_all(gradients, polynomials, square), expected, atol=1e-4, rtol=0)
+    low, high = (0.6, 1.3) if polynomials is JORDAN else (0.15, 2.0)
+    assert low < sigma.min() <= sigma.max() < high
 
 
 def test_the_rate_climbs_and_falls_to_zero():

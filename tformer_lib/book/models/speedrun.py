@@ -114,7 +114,7 @@ class FastDecoder(nn.Module):
         """A vector of each character, of each before it, and of the last two together, three, ..."""
         x, code, earlier = F.embedding(tokens, self.tables[0]), tokens, self.settings.earlier
         for back in range(1, 1 + earlier):
-            x = x + F.pad(F.embedding(tokens[:, :-back], self.tables[back]), (0, 0, back, 0))
+            x = x + F.pad(F.embedding(tokens, self.tables[back]), (0, 0, back, 0))[:, : tokens.shape[1]]
         for back in range(1, 1 + self.settings.grams):
             code = code * self.vocab + F.pad(tokens, (back, 0))[:, : tokens.shape[1]]
             x = x + F.embedding(code % self.settings.rows, self.tables[earlier + back])
@@ -168,8 +168,9 @@ def orthogonalise_all(
 
     Args:
         gradients: the matrices.
-        polynomials: a, b and c of each step: Muon's five, or three of Amsel et al. (2025), who choose each
-            for what the one before leaves.
+        polynomials: a, b and c of each step: Muon's five, or the first three of Amsel et al. (2025), who
+            choose each for what the one before leaves. Cut off there they leave the singular values
+            between 0.2 and 1.9.
         square: whether to save those products; the result is the same up to rounding.
     """
     x = gradients.flatten(0, -3)
