@@ -65,15 +65,22 @@ def chapter_number(docname: str) -> str | None:
 def number_chapters(app: Sphinx, env: BuildEnvironment) -> list[str]:
     """Gives a chapter the number in its file name, whatever its place in the contents.
 
+    Another page has none, also where it stands between chapters.
+
     Runs after the collectors of Sphinx and sphinx-external-toc, and numbers figures,
     equations and exercises again, since their numbers begin with the chapter's.
     """
     changed = []
     for docname, sections in env.toc_secnumbers.items():
         number = chapter_number(docname)
-        if number is None:
-            continue
         before = dict(sections)
+        if number is None:
+            sections.clear()
+            for title in (
+                env.titles[docname],
+                *env.tocs[docname].findall(nodes.reference),
+            ):
+                title.attributes.pop("secnumber", None)
         for anchor, section in sections.items():
             if section:
                 sections[anchor] = (number, *section[1:])

@@ -1,0 +1,333 @@
+"""The book's entries for the speedrun: small language models that learn as much as they can in seconds.
+
+An entry is a generator function of the text, the number of different characters and a seed. It yields after
+each step, where the clock may be stopped, and returns its model, which maps tokens (B, N) to logits
+(B, N, vocab). `benchmarks/speedrun.py` has the rules.
+"""
+
+import math
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from tformer_lib.data.windows import RandomWindows
+from tformer_lib.training.muon import QUINTIC, TINY
+from tformer_lib.training.seeds import seed_everything
+
+Run = Generator[float, None, nn.Module]  # yields a step's loss, returns the model
+WINDOW, SMALL = 64, 0.02
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A `FastDecoder` and how `fast` trains it; `CHANGES` names what can be taken away."""
+
+    width: int = 128
+    heads: int = 2
+    blocks: int = 1
+    hidden: int = 256
+    earlier: int = 2  # how many characters before a token are embedded with it
+    grams: int = 3  # tables in which the last two characters together have a row, the last three, ...
+    rows: int = 1601  # of each; a prime, so that contexts which share a row have little else in common
+    first: float = 0.3  # standard deviation of the first tables
+    rotary: bool = True  # else learned positions
+    qk_norm: bool = True
+    squared: bool = True  # squared ReLU, else GELU
+    quiet: bool = True  # whether what a block adds begins as zero
+    muon: bool = True  # for the matrices, else AdamW
+    polar: bool = True  # three steps with polynomials of their own, else Muon's five
+    square: bool = True  # whether these steps stay with square matrices
+    steps: int = 130
+    batch: int = 16
+    rate: float = 0.055  # of the matrices
+    table_rate: float = 0.025  # of the rest, by AdamW
+    warmup: int = 10
+    linear: bool = True  # the rates end at zero on a line, else on nanoGPT's cosine to a tenth
+
+
+CHANGES: dict[str, dict[str, Any]] = {  # each takes one change away from `Settings()`
+    "two blocks, half the rows": {"blocks": 2, "rows": 797},
+    "an MLP four times as wide": {"hidden": 512, "rows": 1401},
+    "four heads": {"heads": 4},
+    "no earlier characters": {"earlier": 0},
+    "no tables of several characters": {"grams": 0},
+    "a table of pairs alone": {"grams": 1},
+    "small first tables": {"first": SMALL},
+    "learned positions": {"rotary": False},
+    "no QK-norm": {"qk_norm": False},
+    "GELU": {"squared": False},
+    "GPT-2's first outputs": {"quiet": False},
+    "AdamW for all": {"muon": False, "rate": 0.004},
+    "Muon's five steps": {"polar": False},
+    "long products": {"square": False},
+    "a cosine to a tenth": {"linear": False},
+    "batches of 12": {"batch": 12},
+}
+
+
+class FastDecoder(nn.Module):
+    """A decoder whose matrices of one shape lie in one tensor, with steps as cheap as plain PyTorch has.
+
+    Norms are layer norms without gain and bias, which PyTorch computes in one pass, unlike RMSNorm.
+
+    Args:
+        vocab: the number of different tokens.
+        settings: its sizes and parts.
+        window: the longest sequence that it reads.
+    """
+
+    def __init__(self, vocab: int, settings: Settings, window: int = WINDOW):
+        super().__init__()
+        self.settings = s = settings
+        self.vocab = vocab
+        ends = 0.0 if s.quiet else SMALL / (2 * s.blocks) ** 0.5
+        self.squares = nn.Parameter(SMALL * torch.randn(s.blocks, 4, s.width, s.width))  # W_q, W_k, W_v, W_o
+        self.wides = nn.Parameter(SMALL * torch.randn(s.blocks, 2, s.hidden, s.width))  # W_in, W_out^T
+        with torch.no_grad():
+            self.squares[:, 3] *= ends / SMALL
+            self.wides[:, 1] *= ends / SMALL
+        self.tables = nn.ParameterList(
+            s.first * torch.randn(rows, s.width) for rows in [vocab] * (1 + s.earlier) + [s.rows] * s.grams
+        )
+        self.places = None if s.rotary else nn.Parameter(SMALL * torch.randn(window, s.width))
+        self.readout = nn.Parameter(torch.zeros(vocab, s.width))
+        d_head = s.width // s.heads
+        angles = torch.arange(window)[:, None] * 100.0 ** -(torch.arange(0, d_head, 2) / d_head)
+        self.turns: Tensor
+        self.register_buffer("turns", torch.stack([angles.cos(), angles.sin()]), persistent=False)
+
+    def forward(self, tokens: Int[Tensor, "B N"]) -> Float[Tensor, "B N vocab"]:
+        """Logits for the token after each."""
+        n = tokens.shape[1]
+        x = self.norm(self.embed(tokens) + (0 if self.places is None else self.places[:n]))
+        for squares, wides in zip(self.squares.unbind(), self.wides.unbind(), strict=True):
+            x = x + self.attention(self.norm(x), *squares.unbind())
+            x = x + self.mlp(self.norm(x), *wides.unbind())
+        return self.norm(x) @ self.readout.T
+
+    def embed(self, tokens: Int[Tensor, "B N"]) -> Float[Tensor, "B N D"]:
+        """A vector of each character, of each before it, and of the last two together, three, ..."""
+        x, code, earlier = F.embedding(tokens, self.tables[0]), tokens, self.settings.earlier
+        for back in range(1, 1 + earlier):
+            x = x + F.pad(F.embedding(tokens, self.tables[back]), (0, 0, back, 0))[:, : tokens.shape[1]]
+        for back in range(1, 1 + self.settings.grams):
+            code = code * self.vocab + F.pad(tokens, (back, 0))[:, : tokens.shape[1]]
+            x = x + F.embedding(code % self.settings.rows, self.tables[earlier + back])
+        return x
+
+    @staticmethod
+    def norm(x: Float[Tensor, "*axes D"]) -> Float[Tensor, "*axes D"]:
+        """A layer norm without gain and bias."""
+        return F.layer_norm(x, x.shape[-1:])
+
+    def turn(self, x: Float[Tensor, "B H N Dh"]) -> Float[Tensor, "B H N Dh"]:
+        """Rotary positions of base 100; feature i is paired with i + Dh/2."""
+        cos, sin = self.turns[:, : x.shape[-2]]
+        a, b = x.chunk(2, dim=-1)
+        return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)
+
+    def attention(self, x: Float[Tensor, "B N D"], *matrices: Tensor) -> Float[Tensor, "B N D"]:
+        """Causal self-attention."""
+        *maps, outward = matrices
+        q, k, v = ((x @ each.T).unflatten(-1, (self.settings.heads, -1)).transpose(1, 2) for each in maps)
+        if self.settings.qk_norm:
+            q, k = self.norm(q), self.norm(k)
+        if self.settings.rotary:
+            q, k = self.turn(q), self.turn(k)
+        read = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return read.transpose(1, 2).flatten(2) @ outward.T
+
+    def mlp(self, x: Float[Tensor, "B N D"], inward: Tensor, outward: Tensor) -> Float[Tensor, "B N D"]:
+        """Two maps and the activation between them; a product costs less than a square with its gradient."""
+        h = x @ inward.T
+        return (F.relu(h) * h if self.settings.squared else F.gelu(h)) @ outward
+
+
+JORDAN = (QUINTIC,) * 5
+POLAR_EXPRESS = (
+    (8.28721201814563, -23.595886519098837, 17.300387312530933),
+    (4.107059111542203, -2.9478499167379106, 0.5448431082926601),
+    (3.9486908534822946, -2.908902115962949, 0.5518191394370137),
+)
+
+
+def orthogonalise_all(
+    gradients: Float[Tensor, "*many rows D"],
+    polynomials: Sequence[tuple[float, float, float]] = JORDAN,
+    square: bool = True,
+) -> Float[Tensor, "*many rows D"]:
+    """`tformer_lib.training.muon.orthogonalise` for many matrices at once, rows >= D.
+
+    With G = X^T X the iteration X <- X P, P = a I + b G + c G^2, takes G to P G P, so that the rows of X are
+    needed only at the end: X P_1 P_2 ... . All products but two are then of matrices D x D.
+
+    Args:
+        gradients: the matrices.
+        polynomials: a, b and c of each step: Muon's five, or the first three of Amsel et al. (2025), who
+            choose each for what the one before leaves. Cut off there they leave the singular values
+            between 0.2 and 1.9.
+        square: whether to save those products; the result is the same up to rounding.
+    """
+    x = gradients.flatten(0, -3)
+    x = x / (1.01 * x.norm(dim=(1, 2), keepdim=True).clamp_min(TINY))
+    gram, product = x.mT @ x, None
+    for step, (a, b, c) in enumerate(polynomials, 1):
+        p = torch.baddbmm(gram, gram, gram, beta=b, alpha=c)
+        p.diagonal(dim1=1, dim2=2).add_(a)
+        if not square:
+            x = x @ p
+            gram = x.mT @ x
+            continue
+        product = p if product is None else product @ p
+        if step < len(polynomials):
+            gram = p @ gram @ p
+    return (x if product is None else x @ product).view_as(gradients)
+
+
+class StackedMuon:
+    """Muon for tensors that hold many matrices: W <- W - rate sqrt(rows / columns) U V^T.
+
+    Args:
+        stacks: the tensors.
+        polynomials, square: see `orthogonalise_all`.
+    """
+
+    def __init__(
+        self,
+        stacks: list[nn.Parameter],
+        polynomials: Sequence[tuple[float, float, float]] = JORDAN,
+        square: bool = True,
+    ):
+        self.stacks, self.polynomials, self.square = stacks, polynomials, square
+        self.averages = [torch.zeros_like(stack) for stack in stacks]
+
+    @torch.no_grad()
+    def step(self, rate: float, momentum: float) -> None:
+        """One step with the gradients that are there."""
+        for stack, average in zip(self.stacks, self.averages, strict=True):
+            assert stack.grad is not None
+            average.lerp_(stack.grad, 1 - momentum)
+            ahead = stack.grad.lerp(average, momentum)
+            length = rate * (stack.shape[-2] / stack.shape[-1]) ** 0.5
+            stack.sub_(orthogonalise_all(ahead, self.polynomials, self.square), alpha=length)
+
+
+def fast(text: Tensor, vocab: int, seed: int, settings: Settings | None = None) -> Run:
+    """Our entry in the table "gradients": one block that reads tables of characters, under Muon.
+
+    Args:
+        text: the characters to train on, as numbers.
+        vocab: how many different ones there are.
+        seed: of the first weights and of the batches.
+        settings: other ones than the entry's.
+    """
+    s = settings or Settings()
+    seed_everything(seed)
+    model = FastDecoder(vocab, s)
+    matrices = [model.squares, model.wides]
+    others = [p for p in model.parameters() if all(p is not each for each in matrices)]
+    muon = StackedMuon(matrices, POLAR_EXPRESS if s.polar else JORDAN, s.square) if s.muon else None
+    groups = [{"params": others, "peak": s.table_rate}]
+    groups += [] if s.muon else [{"params": matrices, "peak": s.rate}]
+    adam = torch.optim.AdamW(groups, fused=True, betas=(0.8, 0.98), eps=1e-10, weight_decay=0.0)
+    batches = RandomWindows(text, batch=s.batch, length=WINDOW, steps=s.steps, seed=seed)
+    for step, batch in enumerate(batches):
+        loss = F.cross_entropy(model(batch[:, :-1]).flatten(0, 1), batch[:, 1:].flatten())
+        loss.backward()
+        share = schedule(step, s)
+        if muon is not None:
+            muon.step(s.rate * share, momentum=min(0.85, 0.7 + step / (2 * s.steps)))
+        for group in adam.param_groups:
+            group["lr"] = group["peak"] * share
+        adam.step()
+        model.zero_grad()
+        yield loss.item()
+    return model
+
+
+def schedule(step: int, settings: Settings) -> float:
+    """The share of the peak rate: a warm-up, and the way down."""
+    rest = 1 - step / settings.steps
+    down = rest if settings.linear else 0.1 + 0.45 * (1 + math.cos(math.pi * (1 - rest)))
+    return down * min(1.0, (step + 1) / settings.warmup)
+
+
+class Counts(nn.Module):
+    """Frequencies of characters after the contexts that are frequent, in a tree.
+
+    A node is a context; its children are the contexts one character longer, to the left. The deepest node
+    that a place's past leads to says what comes.
+
+    Args:
+        vocab: the number of different tokens.
+        keys: of each node but the root, in order: its parent's number times vocab, plus the character.
+        logits: (nodes, vocab), logarithms of the frequencies.
+        depth: the longest context.
+    """
+
+    def __init__(self, vocab: int, keys: Tensor, logits: Tensor, depth: int):
+        super().__init__()
+        self.vocab, self.depth = vocab, depth
+        self.keys: Tensor
+        self.logits: Tensor
+        self.register_buffer("keys", keys)
+        self.register_buffer("logits", logits)
+
+    def forward(self, tokens: Int[Tensor, "B N"]) -> Float[Tensor, "B N vocab"]:
+        """Logits for the token after each."""
+        node, open_ = torch.zeros_like(tokens), torch.ones_like(tokens, dtype=torch.bool)
+        for back in range(min(self.depth, tokens.shape[1])):
+            open_[:, :back] = False  # the window has no more characters
+            key = node * self.vocab + F.pad(tokens, (back, 0))[:, : tokens.shape[1]]
+            place = torch.searchsorted(self.keys, key).clamp(max=len(self.keys) - 1)
+            open_ &= self.keys[place] == key
+            node = torch.where(open_, place + 1, node)
+        return self.logits[node]
+
+
+def counts(text: Tensor, vocab: int, seed: int, least: int = 320, depth: int = 8) -> Run:
+    """An entry in the table "anything": it reads the text and counts.
+
+    A context has a node if it occurs `least` times. Its frequencies are mixed with those of the context
+    one character shorter, which weigh as much as the different characters that were seen after it (Witten
+    and Bell's rule).
+
+    Args:
+        text: the characters to train on, as numbers.
+        vocab: how many different ones there are.
+        seed: is not needed.
+        least: how often a context occurs that has a node.
+        depth: how many characters the longest one has.
+    """
+    following = torch.bincount(text, minlength=vocab).float()[None]
+    frequencies = (following + 1) / (following + 1).sum()
+    keys: list[Tensor] = []
+    at = torch.arange(depth, len(text))  # the places whose contexts are still followed
+    node, begin = torch.zeros_like(at), 0
+    for back in range(1, depth + 1):
+        known = 1 + sum(len(each) for each in keys)
+        key = (node - begin) * vocab + text[at - back]
+        often = torch.bincount(key, minlength=(known - begin) * vocab) >= least
+        number = often.cumsum(0) - 1
+        stays = often[key]
+        at, key = at[stays], key[stays]
+        if not len(at):
+            break
+        new = often.nonzero().flatten()
+        child = number[key]
+        following = (
+            torch.bincount(child * vocab + text[at], minlength=len(new) * vocab).view(-1, vocab).float()
+        )
+        kinds = (following > 0).sum(1, keepdim=True)
+        shorter = frequencies[begin + new // vocab]
+        mixed = (following + kinds * shorter) / (following.sum(1, keepdim=True) + kinds)
+        frequencies = torch.cat([frequencies, mixed])
+        keys.append(new + begin * vocab)
+        node, begin = child + known, known
+    yield 0.0
+    return Counts(vocab, torch.cat(keys), frequencies.log(), depth)
