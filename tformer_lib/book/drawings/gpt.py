@@ -60,8 +60,11 @@ def questions(words: Sequence[str], *, title: str = "One line, a question after 
                 elif i > n:
                     paint = {"role": WEIGHTS, "strength": "faint", "masked": True}
                 scene.token(x, y, "" if i > n else word, wide, size=fits, **paint)
-        hidden = {"role": WEIGHTS, "strength": "faint", "masked": True}
-        keys = {"is read": {"role": KEY}, "is asked for": {"role": QUERY, "strength": "full"}}
+        hidden: dict[str, Any] = {"role": WEIGHTS, "strength": "faint", "masked": True}
+        keys: dict[str, dict[str, Any]] = {
+            "is read": {"role": KEY},
+            "is asked for": {"role": QUERY, "strength": "full"},
+        }
         scene.height = legend(scene, 24 + (len(words) - 1) * 38 + 6, {**keys, "is hidden": hidden})
         return scene
 
@@ -170,8 +173,15 @@ def growing_cache(
             scene.text(x, top + rows * 8, letter, anchor="start", bold=True)
             for i in range(rows):
                 for j in range(n):
-                    strength = "full" if j >= n - new else "pale"
-                    scene.box(x + 20 + j * cell, top + i * 16, cell, 16, role=role, strength=strength)
+                    fresh = j >= n - new
+                    scene.box(
+                        x + 20 + j * cell,
+                        top + i * 16,
+                        cell,
+                        16,
+                        role=role,
+                        strength="full" if fresh else "pale",
+                    )
         scene.text(
             x + 20, y + 62 + 2 * (rows * 16 + 12) + 4, f"D_{{h}} × {n} each", anchor="start", muted=True
         )
@@ -243,7 +253,10 @@ def jumping_window(
                     paint = {"role": KEY, "strength": "faint"}
                 scene.box(label + j * cell, y, cell - 2, tall, **paint)
             scene.text(room, y + tall / 2, str(new), anchor="end", bold=n in jumps)
-        keys = {"read now": {"role": KEY, "strength": "full"}, "in the cache": {"role": KEY}}
+        keys: dict[str, dict[str, Any]] = {
+            "read now": {"role": KEY, "strength": "full"},
+            "in the cache": {"role": KEY},
+        }
         y = 22 + len(lengths) * (tall + 4) + 6
         scene.height = legend(scene, y, {**keys, "dropped": {"role": KEY, "strength": "faint"}})
         return scene
