@@ -213,6 +213,7 @@ CASES = {
     "temperature": (ValueError, ["temperature", "-0.5"], lambda: generate(gpt, [1], 2, temperature=-0.5)),
     "top_k": (ValueError, ["top_k", "0"], lambda: next_token_probabilities(torch.zeros(5), top_k=0)),
     "top_p": (ValueError, ["top_p", "1.5"], lambda: next_token_probabilities(torch.zeros(5), top_p=1.5)),
+    "min_p": (ValueError, ["min_p", "1.5"], lambda: next_token_probabilities(torch.zeros(5), min_p=1.5)),
     "no logits": (ValueError, ["NaN"], lambda: next_token_probabilities(torch.full((5,), torch.nan))),
     "empty prompt": (ValueError, ["prompt", "empty"], lambda: generate(gpt, [], 2)),
     "one empty prompt": (ValueError, ["prompt 1", "empty"], lambda: generate(gpt, [[1], []], 2)),

@@ -243,7 +243,8 @@ NUMBERS = {
     **{
         f"generate {name}": lambda v, name=name: written(name, v)
         for name in (
-            *("prompt", "max_new_tokens", "temperature", "top_k", "top_p", "stop", "context", "generator"),
+            *("prompt", "max_new_tokens", "temperature", "top_k", "top_p", "min_p"),
+            *("stop", "context", "generator"),
         )
     },
     **{
@@ -256,7 +257,7 @@ NUMBERS = {
     },
     **{
         f"next_token_probabilities {name}": lambda v, name=name: probabilities(name, v)
-        for name in ("temperature", "top_k", "top_p")
+        for name in ("temperature", "top_k", "top_p", "min_p")
     },
     "seed_everything": seed_everything,
     "check seconds": lambda v: check("attention.causal_columns", lambda n: n, seconds=v),

@@ -13,18 +13,25 @@ from tformer_lib.generation.sampling import choose
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    from transformers import TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
+    from transformers import (
+        MinPLogitsWarper,
+        TemperatureLogitsWarper,
+        TopKLogitsWarper,
+        TopPLogitsWarper,
+    )
 
 NAN, INF = math.nan, math.inf
 
 
-def published(logits, temperature, top_k, top_p):
-    """The same by the three processors that `transformers` applies, in its order."""
+def published(logits, temperature, top_k, top_p, min_p):
+    """The same by the four processors that `transformers` applies, in its order."""
     scores = TemperatureLogitsWarper(float(temperature))(None, logits)
     if top_k is not None:
         scores = TopKLogitsWarper(top_k)(None, scores)
     if top_p is not None:
         scores = TopPLogitsWarper(float(top_p))(None, scores)
+    if min_p is not None:
+        scores = MinPLogitsWarper(min_p)(None, scores)
     return scores.softmax(dim=-1)
 
 
@@ -36,14 +43,15 @@ def published(logits, temperature, top_k, top_p):
     temperature=st.sampled_from([0.05, 0.5, 0.7, 1, 1.3, 10.0]),
     top_k=st.none() | st.integers(1, 50),
     top_p=st.none() | st.sampled_from([1e-6, 0.1, 0.33, 0.5, 0.9, 0.999, 1.0]),
+    min_p=st.none() | st.sampled_from([0.0, 1e-6, 0.03, 0.17, 0.9, 1.0]),
 )
-def test_against_transformers(seed, vocab, kind, temperature, top_k, top_p):
+def test_against_transformers(seed, vocab, kind, temperature, top_k, top_p, min_p):
     logits = torch.randn(3, vocab, generator=torch.Generator().manual_seed(seed))
     if kind == "ties":
         logits = logits.mul(2).round() / 2
     logits = logits * {"peaked": 60, "flat": 0}.get(kind, 1)
-    ours = next_token_probabilities(logits, temperature=temperature, top_k=top_k, top_p=top_p)
-    theirs = published(logits, temperature, top_k, top_p)
+    rules = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p}
+    ours, theirs = next_token_probabilities(logits, **rules), published(logits, **rules)
     torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
     torch.testing.assert_close(ours.sum(-1), torch.ones(3))
 
@@ -60,6 +68,17 @@ def test_by_hand():
     torch.testing.assert_close(
         next_token_probabilities(logits, top_k=2, top_p=0.5), torch.tensor([0, 0, 0, 1.0])
     )
+
+
+def test_min_p_measures_against_the_likeliest():
+    logits = torch.tensor([0.5, 0.25, 0.2, 0.05]).log()
+    p = next_token_probabilities(logits, min_p=0.45)
+    torch.testing.assert_close(p, torch.tensor([10.0, 5.0, 0.0, 0.0]) / 15)
+    # at temperature 1/2 the shares of the likeliest are squared: 1, 0.25, 0.16, 0.01
+    p = next_token_probabilities(logits, temperature=0.5, min_p=0.2)
+    torch.testing.assert_close(p, torch.tensor([4.0, 1.0, 0.0, 0.0]) / 5)
+    assert next_token_probabilities(torch.zeros(4), min_p=1).tolist() == [0.25] * 4
+    torch.testing.assert_close(next_token_probabilities(logits, min_p=0), logits.softmax(-1))
 
 
 def test_top_k_keeps_ties_and_top_p_as_few_as_will_do():
@@ -85,7 +104,7 @@ def test_temperature_zero_is_the_limit():
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
 def test_extremes_stay_distributions(temperature, dtype):
     logits = torch.tensor([[6e4, -6e4, 0.0, -INF], [-INF, -INF, -INF, -6e4]]).to(dtype)
-    for choices in ({}, {"top_k": 2}, {"top_p": 0.5}):
+    for choices in ({}, {"top_k": 2}, {"top_p": 0.5}, {"min_p": 0.5}):
         p = next_token_probabilities(logits, temperature=temperature, **choices)
         assert p.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
         torch.testing.assert_close(p.sum(-1), torch.ones_like(p[:, 0]))
@@ -105,7 +124,15 @@ def test_any_leading_axes_and_the_input_stays():
 
 
 @pytest.mark.parametrize(
-    "choices", [{}, {"temperature": 0.6}, {"top_k": 3}, {"top_p": 0.8}, {"temperature": 1.5, "top_k": 5}]
+    "choices",
+    [
+        {},
+        {"temperature": 0.6},
+        {"top_k": 3},
+        {"top_p": 0.8},
+        {"temperature": 1.5, "top_k": 5},
+        {"min_p": 0.2},
+    ],
 )
 def test_frequencies_are_the_probabilities(choices):
     """Chi-squared of 40,000 draws: below its 1e-4 quantile, and nothing is drawn that cannot come."""
@@ -148,6 +175,8 @@ def test_logits_that_are_no_numbers(bad, temperature):
         ({"top_p": 0.0}, "top_p .* 0.0"),
         ({"top_p": 1.01}, "top_p .* 1.01"),
         ({"top_p": NAN}, "top_p .* nan"),
+        ({"min_p": -0.1}, "min_p .* -0.1"),
+        ({"min_p": 1.5}, "min_p .* 1.5"),
     ],
 )
 def test_choices_that_are_refused(choices, words):

@@ -1,6 +1,7 @@
 """Writing: a language model reads what there is, a token is chosen and appended, and so on."""
 
 from collections.abc import Collection, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -22,6 +23,7 @@ def generate(
     temperature: float | int = 1.0,
     top_k: int | None = None,
     top_p: float | int | None = None,
+    min_p: float | int | None = None,
     generator: torch.Generator | None = None,
     stop: int | Collection[int] | None = None,
     use_cache: bool = True,
@@ -49,6 +51,7 @@ def generate(
         temperature: see `next_token_probabilities`; 0 takes the most likely token.
         top_k: how many tokens may come, see there.
         top_p: what share of the probability may come, see there.
+        min_p: how likely a token must be beside the likeliest, see there.
         generator: draws the tokens, on the model's device; PyTorch's own if None.
         stop: a token, or several: a row ends with the first of them that the model writes.
         use_cache: whether keys and values are kept; without, every token reads the whole window.
@@ -66,7 +69,7 @@ def generate(
     vocab_size, device = model.embed.num_embeddings, model.embed.weight.device
     prompts, several = parse_prompts(prompt, vocab_size)
     stops = parse_stops(stop, vocab_size)
-    temperature, top_k, top_p = check_sampling(temperature, top_k, top_p)
+    temperature, top_k, top_p, min_p = check_sampling(temperature, top_k, top_p, min_p)
     max_new_tokens = whole("max_new_tokens", max_new_tokens, 0)
     if generator is not None and not isinstance(generator, torch.Generator):
         raise TypeError(f"generator must be a torch.Generator, got {brief(generator)}")
@@ -74,6 +77,7 @@ def generate(
         raise ValueError(f"the generator is on {generator.device}, and the model is on {device}")
     reader = Reader(model, context=context, use_cache=use_cache)
     rows = [list(p) for p in prompts]
+    rules: dict[str, Any] = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p}
 
     def ended(row: int) -> bool:
         written = len(rows[row]) - len(prompts[row])
@@ -84,7 +88,7 @@ def generate(
         while writing:
             n = min(len(rows[row]) for row in writing)
             logits = reader.read([rows[row][:n] for row in writing])
-            chosen = choose(logits, temperature=temperature, top_k=top_k, top_p=top_p, generator=generator)
+            chosen = choose(logits, **rules, generator=generator)
             for row, token in zip(writing, chosen.tolist(), strict=True):
                 if len(rows[row]) == n:  # a longer one is still inside its prompt
                     rows[row].append(token)

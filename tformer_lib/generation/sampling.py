@@ -16,12 +16,14 @@ def next_token_probabilities(
     temperature: float | int = 1.0,
     top_k: int | None = None,
     top_p: float | int | None = None,
+    min_p: float | int | None = None,
 ) -> Float[Tensor, "*batch vocab"]:
     """softmax(logits / temperature), cut down to its most likely tokens: what the next one is drawn from.
 
     First the temperature divides the logits; then all but the `top_k` most likely tokens lose their
     probability; then, of the distribution that is left, all but the fewest that hold at least `top_p` of it
-    between them (the nucleus of Holtzman et al. 2020); what remains is divided by its sum.
+    between them (the nucleus of Holtzman et al. 2020); then all less likely than `min_p` times the most
+    likely (Nguyen et al. 2025); what remains is divided by its sum.
 
     Args:
         logits: (..., vocab), finite, or minus infinity for a token that cannot come.
@@ -30,16 +32,17 @@ def next_token_probabilities(
         top_k: how many tokens stay; those as likely as the last of them stay too. All if None.
         top_p: the share of probability that stays. Of tokens equally likely at the border, any may. All of
             it if None or 1.
+        min_p: a token stays if its probability is at least this share of the largest. All if None or 0.
 
     Returns:
         Probabilities (..., vocab), in float32 where the logits are in half precision.
 
     Raises:
         ValueError: if the temperature is negative or not finite, `top_k` is below 1, `top_p` lies outside
-            (0, 1], or logits are NaN or infinite.
+            (0, 1] or `min_p` outside [0, 1], or logits are NaN or infinite.
         TypeError: if one of these is no number, or `top_k` is not whole.
     """
-    temperature, top_k, top_p = check_sampling(temperature, top_k, top_p)
+    temperature, top_k, top_p, min_p = check_sampling(temperature, top_k, top_p, min_p)
     check_real("logits", logits)
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     largest, most_likely = _largest(logits)
@@ -55,6 +58,8 @@ def next_token_probabilities(
         outside = ascending.softmax(dim=-1).cumsum(dim=-1) <= 1 - top_p
         outside[..., -1] = False  # the most likely stays, however small top_p is
         scores = scores.masked_fill(outside.scatter(-1, order, outside), -math.inf)
+    if min_p:
+        scores = scores.masked_fill(scores < math.log(min_p), -math.inf)  # the largest score is 0
     return scores.softmax(dim=-1)
 
 
@@ -64,23 +69,27 @@ def choose(
     temperature: float | int = 1.0,
     top_k: int | None = None,
     top_p: float | int | None = None,
+    min_p: float | int | None = None,
     generator: torch.Generator | None = None,
 ) -> Int[Tensor, " B"]:
     """A token for each row, drawn from `next_token_probabilities`; the most likely one at temperature 0."""
     if temperature == 0:
         return _largest(logits)[1].squeeze(-1)
-    probabilities = next_token_probabilities(logits, temperature=temperature, top_k=top_k, top_p=top_p)
+    probabilities = next_token_probabilities(
+        logits, temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p
+    )
     return torch.multinomial(probabilities, 1, generator=generator).squeeze(-1)
 
 
 def check_sampling(
-    temperature: float | int, top_k: int | None, top_p: float | int | None
-) -> tuple[float, int | None, float | None]:
+    temperature: float | int, top_k: int | None, top_p: float | int | None, min_p: float | int | None
+) -> tuple[float, int | None, float | None, float | None]:
     """The arguments as Python's numbers; raises what `next_token_probabilities` says about them."""
     return (
         real("temperature", temperature, "[0, inf)"),
         None if top_k is None else whole("top_k", top_k, 1),
         None if top_p is None else real("top_p", top_p, "(0, 1]"),
+        None if min_p is None else real("min_p", min_p, "[0, 1]"),
     )
 
 

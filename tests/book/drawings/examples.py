@@ -2,6 +2,7 @@
 
 from tformer_lib.book.drawings import (
     attention,
+    gpt,
     heads,
     layers,
     notation,
@@ -284,6 +285,34 @@ def stream_sizes(**changes):
     return transformer.stream_sizes(**({"starts": starts} | changes))
 
 
+def questions(**changes):
+    arguments = {"words": ["true", "love", "never", "did", "run", "smooth"]}
+    return gpt.questions(**(arguments | changes))
+
+
+def packed_window(**changes):
+    arguments = {
+        "stream": ["he", "ran", "home", ".", "[end]", "she", "sat"],
+        "start": 1,
+        "length": 5,
+        "end": "[end]",
+    }
+    return gpt.packed_window(**(arguments | changes))
+
+
+def growing_cache(**changes):
+    return gpt.growing_cache(**({"words": ["true", "love", "never", "did"], "prompt": 2} | changes))
+
+
+def jumping_window(**changes):
+    starts = {n: max(0, -(-(n - 8) // 4) * 4) for n in range(6, 17)}
+    return gpt.jumping_window(**({"starts": starts, "context": 8} | changes))
+
+
+def interleaved(**changes):
+    return gpt.interleaved(**({"examples": 3} | changes))
+
+
 EXAMPLES = (
     soft_lookup,
     attention_matrices,
@@ -324,4 +353,9 @@ EXAMPLES = (
     machine_masks,
     encoder_decoder,
     stream_sizes,
+    questions,
+    packed_window,
+    growing_cache,
+    jumping_window,
+    interleaved,
 )

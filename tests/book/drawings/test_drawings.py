@@ -596,3 +596,24 @@ def test_what_changed_is_in_colour():
     for svg in layouts(examples.what_changed()):
         weights = next(role for role in ROLES if role.name == "weights")
         assert full_cells(svg, weights) == ["0.41", "0.52", "0.33", "0.60", "0.12", "0.08"]
+
+
+def test_each_prefix_asks_for_the_next_word_and_hides_the_rest():
+    (wide, _) = layouts(examples.questions(words=["a", "b", "c"]))
+    assert words(wide)[1:6] == ["a", "b", "a", "b", "c"]
+    hatched = [box for box in wide.iter(f"{SVG}rect") if "url(" in box.get("fill", "")]
+    assert len(hatched) == 1 + 1  # one word of the first row, and the key
+
+
+def test_what_is_asked_for_stands_under_the_token_before_it():
+    (wide, _) = layouts(examples.packed_window())
+    shown = words(wide)
+    at = shown.index("asked for: the last N, moved by one")
+    read, asked = shown[at + 1 : at + 6], shown[at + 6 :]
+    assert (read, asked) == (["ran", "home", ".", "[end]", "she"], ["home", ".", "[end]", "she", "sat"])
+
+
+def test_a_window_that_jumps_is_read_anew():
+    (wide, _) = layouts(examples.jumping_window())
+    assert words(wide).count("5") == 2
+    assert "at 9, 13, all is read anew" in examples.jumping_window().description

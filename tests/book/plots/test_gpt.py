@@ -7,7 +7,7 @@ from tformer_lib.book.plots import gpt as plots
 from tformer_lib.book.plots.style import BookFigure
 
 CURVES = {"characters": ([10, 20], [4.0, 3.0]), "byte pairs": ([10, 40], [3.5, 2.5])}
-ENDS = {"characters": (20, 3.2), "byte pairs": (40, 2.7)}
+ENDS = {"characters": ([0, 20], [6.0, 3.2]), "byte pairs": ([40], [2.7])}
 RUNGS = {"counting": {"bigram": 3.6, "6-gram": 2.4}, "GPT": {"characters": 2.6}}
 CHOICES = {"as it is": torch.tensor([0.7, 0.2, 0.1]), "top-k, 2": torch.tensor([0.8, 0.2, 0.0])}
 
@@ -16,6 +16,12 @@ def figures():
     return {
         "learning": plots.learning(CURVES, ENDS, {"6-gram": 2.4}),
         "ladder": plots.ladder(RUNGS),
+        "reach": plots.reach(
+            {"first": ([1, 4], [4.0, 3.0], {"8-gram": 3.5}), "others": ([1, 4], [3.0, 2.0], {"8-gram": 1.5})}
+        ),
+        "rules_tried": plots.rules_tried(
+            {"top-k": [(300, 0.9, "2"), (400, 0.8, "4")], "min-p": [(350, 0.95, "0.1")]}, (450, 0.91)
+        ),
         "next_token": plots.next_token(CHOICES, ["e", "␣", "t"]),
         "token_time": plots.token_time(
             [16, 64], {"without cache": [0.01, 0.05], "with cache": [0.002, 0.003]}
@@ -45,10 +51,24 @@ def labels(axis):
 
 def test_learning_shows_each_curve_its_end_and_the_baselines():
     (axis,) = FIGURES["learning"].axes
-    for wanted in ([4.0, 3.0], [3.2], [3.5, 2.5], [2.7], [2.4, 2.4]):
+    for wanted in ([4.0, 3.0], [6.0, 3.2], [3.5, 2.5], [2.7], [2.4, 2.4]):
         assert wanted in lines(axis)
     assert "6-gram" in [text.get_text() for text in axis.texts]
     assert len(labels(axis)) == 4
+
+
+def test_reach_has_a_panel_a_kind_and_a_line_a_table():
+    first, others = FIGURES["reach"].axes
+    assert lines(first) == [[4.0, 3.0], [3.5, 3.5]]
+    assert lines(others) == [[3.0, 2.0], [1.5, 1.5]]
+    assert labels(first) == ["GPT", "8-gram"]
+
+
+def test_rules_are_curves_with_their_last_setting_and_the_real_text():
+    (axis,) = FIGURES["rules_tried"].axes
+    assert lines(axis) == [[90, 80], [95], [91]]
+    assert {"4", "0.1"} <= {text.get_text() for text in axis.texts}
+    assert labels(axis) == ["top-k", "min-p", "held-out text"]
 
 
 def test_the_ladder_has_a_bar_a_model_and_a_colour_a_group():

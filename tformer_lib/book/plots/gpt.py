@@ -24,9 +24,9 @@ Curve = tuple[Sequence[Number], Sequence[Number]]
 
 @book_style
 def learning(
-    training: Mapping[str, Curve], held_out: Mapping[str, tuple[Number, Number]], lines: Mapping[str, float]
+    training: Mapping[str, Curve], held_out: Mapping[str, Curve], lines: Mapping[str, float]
 ) -> BookFigure:
-    """Bits per character against characters read, a curve for each model and a dot where it was examined.
+    """Bits per character against characters read, a curve for each model and dots where it was examined.
 
     Args:
         training: from a model's name to (characters read, bits per character of what was read).
@@ -38,13 +38,12 @@ def learning(
         training.items(), ((BLUE, "o"), (RED, "s")), strict=False
     ):
         axis.plot(read, bits, color=colour, linewidth=1.4, label=f"{name}, training")
-        x, y = held_out[name]
-        axis.plot([x], [y], marker, color=colour, markersize=9, label=f"{name}, held out")
-    right = max(x for x, _ in held_out.values())
+        axis.plot(*map(list, held_out[name]), marker, color=colour, markersize=8, label=f"{name}, held out")
+    right = max(max(x) for x, _ in held_out.values())
     for name, value in lines.items():
         axis.axhline(value, color=GREY, linestyle=":", linewidth=1.5)
         axis.text(0.93 * right, value + 0.02, name, color=GREY, ha="right", va="bottom")
-    axis.set(xlabel="characters read (thousands)", ylabel="bits per character", ylim=(1.9, 5.2))
+    axis.set(xlabel="characters read (thousands)", ylabel="bits per character", ylim=(1.9, 6.8))
     legend_above(axis)
     return figure
 
@@ -72,6 +71,54 @@ def ladder(groups: Mapping[str, Mapping[str, float]]) -> BookFigure:
     axis.tick_params(axis="y", length=0)
     highest = max(value for rungs in groups.values() for value in rungs.values())
     axis.set(xlabel="bits per character, held out", xlim=(0, highest * 1.14))
+    legend_above(axis)
+    return figure
+
+
+@book_style
+def reach(
+    panels: Mapping[str, tuple[Sequence[int], Sequence[Number], Mapping[str, Number]]],
+) -> BookFigure:
+    """Bits per letter against how many letters are read, a panel for each kind of letter.
+
+    Args:
+        panels: from a title to (letters read, bits of the network, and from the name of a table to its bits,
+            which are drawn as dotted lines).
+    """
+    figure, axes = new_figure(len(panels), 1, height=2.3 * len(panels) + 0.4, sharex=True)
+    for axis, (title, (read, bits, lines)) in zip(axes, panels.items(), strict=True):
+        axis.plot(read, list(bits), color=BLUE, marker="o", label="GPT")
+        for (name, value), colour in zip(lines.items(), (GREY, RED), strict=False):
+            axis.axhline(value, color=colour, linestyle=":", linewidth=1.8, label=name)
+        axis.set_title(title, loc="left", pad=3)
+        axis.set_xscale("log", base=2)
+        axis.set_ylabel("bits a letter")
+    axes[0].legend()
+    axes[-1].set_xticks(list(read), [str(n) for n in read])
+    axes[-1].set_xticks([], minor=True)
+    axes[-1].set_xlabel("letters that the GPT reads")
+    return figure
+
+
+@book_style
+def rules_tried(
+    rules: Mapping[str, Sequence[tuple[Number, Number, str]]], real: tuple[Number, Number]
+) -> BookFigure:
+    """Texts written under several rules: their known words against how many of them are different.
+
+    Args:
+        rules: from a rule to (different words, share of known words, setting), a point for each setting.
+        real: the same two numbers of a real text.
+    """
+    figure, axis = new_figure(height=4.2)
+    looks = ((BLUE, "o"), (RED, "s"), (GREEN, "^"), (ORANGE, "D"))
+    for (name, points), (colour, marker) in zip(rules.items(), looks, strict=False):
+        across, up = [x for x, _, _ in points], [100 * y for _, y, _ in points]
+        axis.plot(across, up, color=colour, marker=marker, label=name)
+        axis.annotate(points[-1][2], (across[-1], up[-1]), xytext=(6, 2), textcoords="offset points")
+    axis.plot([real[0]], [100 * real[1]], "*", color=GREY, markersize=15, label="held-out text")
+    axis.set(xlabel="different words among 1,000", ylabel="known words (per cent)")
+    axis.margins(x=0.14)
     legend_above(axis)
     return figure
 
