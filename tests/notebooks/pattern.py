@@ -21,6 +21,7 @@ WRITTEN = {
     "05_positional_embeddings",
     "06_transformer",
     "08_gpt",
+    "07_bert",
 }
 MOST_WORDS, MOST_CELLS, LEAST_DRAWINGS = 2_500, 30, 3
 FIRST_SECTION = re.compile(r"^## ", re.MULTILINE)

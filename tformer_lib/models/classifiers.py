@@ -40,7 +40,9 @@ class SequenceClassifier(_Classifier):
 
 
 class TokenClassifier(_Classifier):
-    """logits_n = W dropout(h_n) + b: (B, N) -> (B, N, labels), an answer a token (figure 4d).
+    """logits_n = W dropout(h_n) + b: (B, N) -> (B, N, labels), an answer a token.
+
+    Devlin et al. 2019, figure 4d, draw it for the names in a text.
 
     Args:
         bert: the encoder; it is trained along.
