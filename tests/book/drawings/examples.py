@@ -9,6 +9,7 @@ from tformer_lib.book.drawings import (
     sequences,
     skip_norm,
     transformer,
+    translation,
 )
 from tformer_lib.book.drawings.attention import softmax
 
@@ -284,6 +285,48 @@ def stream_sizes(**changes):
     return transformer.stream_sizes(**({"starts": starts} | changes))
 
 
+def two_stacks(**changes):
+    arguments = {
+        "source": ["March", "␣14"],
+        "read": ["begin", "14", ".", "␣März"],
+        "asked": ["14", ".", "␣März", "end"],
+    }
+    return translation.two_stacks(**(arguments | changes))
+
+
+def forced_reading(**changes):
+    arguments = {
+        "source": ["March", "␣14", "end", "pad"],
+        "real": [True, True, True, False],
+        "read": ["begin", "14", ".", "März"],
+        "asked": ["14", ".", "März", "end"],
+    }
+    return translation.forced_reading(**(arguments | changes))
+
+
+def beam_tree(**changes):
+    P = [[0.5, 0.3, 0.05], [0.4, 0.3, 0.05], [0.1, 0.4, 0.9]]
+    return translation.beam_tree(**({"P": P, "names": ["a", "b", "."], "k": 2} | changes))
+
+
+def ngram_brackets(**changes):
+    arguments = {
+        "written": ["the", "dog", "bit", "a", "man", "yesterday"],
+        "reference": ["the", "dog", "bit", "the", "man", "yesterday"],
+    }
+    return translation.ngram_brackets(**(arguments | changes))
+
+
+def one_column(**changes):
+    arguments = {
+        "source": ["March", "␣14", ",", "1", ":", "30", "␣PM"],
+        "weights": [0.02, 0.03, 0.05, 0.7, 0.05, 0.05, 0.1],
+        "written": ["14", ".", "␣März", "13", ":", "30"],
+        "step": 3,
+    }
+    return translation.one_column(**(arguments | changes))
+
+
 EXAMPLES = (
     soft_lookup,
     attention_matrices,
@@ -324,4 +367,9 @@ EXAMPLES = (
     machine_masks,
     encoder_decoder,
     stream_sizes,
+    two_stacks,
+    forced_reading,
+    beam_tree,
+    ngram_brackets,
+    one_column,
 )
