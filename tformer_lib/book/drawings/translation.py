@@ -308,7 +308,7 @@ def ngram_brackets(
     def grams(words: list[str], n: int) -> list[tuple[str, ...]]:
         return [tuple(words[i : i + n]) for i in range(len(words) - n + 1)]
 
-    right = {}
+    right: dict[int, list[bool]] = {}
     for n in (1, 2, 3, 4):
         left = Counter(grams(reference, n))
         right[n] = []
