@@ -5,7 +5,7 @@ import re
 import pytest
 import torch
 
-from tformer_lib.measures.translation import translation_scores
+from tformer_lib.measures.translation import paired_bootstrap, translation_scores
 
 
 def test_perfect_and_hopeless():
@@ -40,3 +40,48 @@ def test_the_whole_set_counts_at_once():
 def test_a_reference_each(translations, references):
     with pytest.raises(ValueError, match="a reference for each translation"):
         translation_scores(translations, references)
+
+
+SENTENCES = [f"the {i} dogs bit the {i + 1} men on day {i + 2}" for i in range(30)]
+
+
+def worse(share):
+    """The sentences, with a word exchanged in a share of them."""
+    return [text.replace("bit", "saw") if i < share * 30 else text for i, text in enumerate(SENTENCES)]
+
+
+def test_a_drawn_difference_is_that_of_bleu():
+    """Each draw is what sacrebleu says of the drawn sentences."""
+    one, other = worse(0.2), worse(0.6)
+    differences = paired_bootstrap(one, other, SENTENCES, draws=5, seed=3)
+    chosen = torch.randint(30, (5, 30), generator=torch.Generator().manual_seed(3))
+    for row, difference in zip(chosen.tolist(), differences.tolist(), strict=True):
+        texts = [[side[i] for i in row] for side in (one, other, SENTENCES)]
+        expected = [translation_scores(texts[k], texts[2])["bleu"] for k in (0, 1)]
+        assert difference == pytest.approx(expected[0] - expected[1])
+
+
+def test_the_mean_is_near_the_difference_and_the_same_again():
+    one, other = worse(0.2), worse(0.6)
+    differences = paired_bootstrap(one, other, SENTENCES)
+    whole = [translation_scores(side, SENTENCES)["bleu"] for side in (one, other)]
+    assert differences.shape == (1000,)
+    assert differences.mean().item() == pytest.approx(whole[0] - whole[1], abs=0.5)
+    assert 0 < differences.std().item() < 5
+    assert torch.equal(differences, paired_bootstrap(one, other, SENTENCES))
+
+
+def test_a_system_does_not_differ_from_itself():
+    assert not paired_bootstrap(SENTENCES, SENTENCES, SENTENCES, draws=10).any()
+
+
+def test_the_shorter_pays_for_brevity():
+    short = [text.rsplit(" ", 2)[0] for text in SENTENCES]
+    assert (paired_bootstrap(short, SENTENCES, SENTENCES, draws=10) < -10).all()
+
+
+def test_a_bootstrap_says_what_is_wrong():
+    with pytest.raises(ValueError, match="a reference for each translation, got 30 for 1"):
+        paired_bootstrap(["a"], SENTENCES, SENTENCES)
+    with pytest.raises(ValueError, match="draws"):
+        paired_bootstrap(SENTENCES, SENTENCES, SENTENCES, draws=0)

@@ -20,8 +20,9 @@ WRITTEN = {
     "04_skip_and_normalisation",
     "05_positional_embeddings",
     "06_transformer",
-    "08_gpt",
     "07_bert",
+    "08_gpt",
+    "09_translation",
 }
 MOST_WORDS, MOST_CELLS, LEAST_DRAWINGS = 2_500, 30, 3
 FIRST_SECTION = re.compile(r"^## ", re.MULTILINE)

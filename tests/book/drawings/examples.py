@@ -11,6 +11,7 @@ from tformer_lib.book.drawings import (
     sequences,
     skip_norm,
     transformer,
+    translation,
 )
 from tformer_lib.book.drawings.attention import softmax
 
@@ -348,6 +349,48 @@ def tags_and_pieces(**changes):
     return bert.tags_and_pieces(**(arguments | changes))
 
 
+def two_stacks(**changes):
+    arguments = {
+        "source": ["March", "␣14"],
+        "read": ["begin", "14", ".", "␣März"],
+        "asked": ["14", ".", "␣März", "end"],
+    }
+    return translation.two_stacks(**(arguments | changes))
+
+
+def forced_reading(**changes):
+    arguments = {
+        "source": ["March", "␣14", "end", "pad"],
+        "real": [True, True, True, False],
+        "read": ["begin", "14", ".", "März"],
+        "asked": ["14", ".", "März", "end"],
+    }
+    return translation.forced_reading(**(arguments | changes))
+
+
+def beam_tree(**changes):
+    P = [[0.5, 0.3, 0.05], [0.4, 0.3, 0.05], [0.1, 0.4, 0.9]]
+    return translation.beam_tree(**({"P": P, "names": ["a", "b", "."], "k": 2} | changes))
+
+
+def ngram_brackets(**changes):
+    arguments = {
+        "written": ["the", "dog", "bit", "a", "man", "yesterday"],
+        "reference": ["the", "dog", "bit", "the", "man", "yesterday"],
+    }
+    return translation.ngram_brackets(**(arguments | changes))
+
+
+def one_column(**changes):
+    arguments = {
+        "source": ["March", "␣14", ",", "1", ":", "30", "␣PM"],
+        "weights": [0.02, 0.03, 0.05, 0.7, 0.05, 0.05, 0.1],
+        "written": ["14", ".", "␣März", "13", ":", "30"],
+        "step": 3,
+    }
+    return translation.one_column(**(arguments | changes))
+
+
 EXAMPLES = (
     soft_lookup,
     attention_matrices,
@@ -398,4 +441,9 @@ EXAMPLES = (
     three_fates,
     embedding_sum,
     tags_and_pieces,
+    two_stacks,
+    forced_reading,
+    beam_tree,
+    ngram_brackets,
+    one_column,
 )

@@ -494,6 +494,13 @@ def test_the_token_is_a_column_in_the_text_and_a_row_in_code():
         (lambda: examples.embedding_sum(tokens=9 * ["wonderful"], segments=9 * [0]), "px wide, and 760"),
         (lambda: examples.tags_and_pieces(tags=["O"]), "word 3 has no tag: there are 1"),
         (lambda: examples.tags_and_pieces(first=[0]), "first: expected 8, got 1"),
+        (lambda: examples.two_stacks(asked=["a"]), "asked: expected 4, got 1"),
+        (lambda: examples.forced_reading(real=[True]), "real: expected 4, got 1"),
+        (lambda: examples.beam_tree(k=4), "k: expected 1 to 3, got 4"),
+        (lambda: examples.beam_tree(P=[[1.0]]), "the rows of P: expected 3, got 1"),
+        (lambda: examples.ngram_brackets(written=["a"]), "4-grams need four words, got 1"),
+        (lambda: examples.one_column(weights=[1.0]), "weights: expected 7, got 1"),
+        (lambda: examples.one_column(step=6), "there is no step 6 among 6 tokens"),
         (lambda: cards.card("99_none"), "there is no card for '99_none'"),
         (lambda: Drawing("a title", "", Scene(1, 1)), "a drawing needs a description"),
     ],
@@ -629,3 +636,35 @@ def test_a_window_that_jumps_is_read_anew():
     (wide, _) = layouts(examples.jumping_window())
     assert words(wide).count("5") == 2
     assert "at 9, 13, all is read anew" in examples.jumping_window().description
+
+
+def test_two_beams_keep_what_greedy_search_drops():
+    for svg in layouts(examples.beam_tree()):
+        assert set(full_cells(svg, QUERY)) == {"a", "b", "a.", "b."}
+        thick = [p for p in svg.iter(f"{SVG}path") if "weights" in p.get("stroke", "")]
+        assert len(thick) == 2 + 1  # two steps, and the legend's
+    assert "ends with a.." in examples.beam_tree().description
+
+
+def test_brackets_are_counted_as_often_as_the_reference_has_them():
+    drawing = examples.ngram_brackets(written=["the"] * 4, reference=["the", "cat", "the", "the"])
+    for svg in layouts(drawing):
+        assert [word for word in words(svg) if "/" in word] == ["3/4", "1/3", "0/2", "0/1"]
+    for svg in layouts(examples.ngram_brackets()):
+        assert [word for word in words(svg) if "/" in word] == ["5/6", "3/5", "1/4", "0/3"]
+        filled = [r for r in svg.iter(f"{SVG}rect") if r.get("fill") == VALUE.fill]
+        assert len(filled) == 5 + 3 + 1
+
+
+def test_teacher_forcing_hides_what_comes_later_and_padding():
+    for svg in layouts(examples.forced_reading()):
+        hatched = [r for r in svg.iter(f"{SVG}rect") if "url(" in r.get("fill", "")]
+        assert len(hatched) == 4 * 3 / 2 + 4
+        assert full_cells(svg, QUERY) == ["14", ".", "März", "end"]
+
+
+def test_one_column_draws_bars_as_long_as_weights():
+    for svg in layouts(examples.one_column()):
+        bars = [float(r.get("width")) for r in svg.iter(f"{SVG}rect") if "weights" in r.get("fill", "")]
+        assert bars[3] == max(bars)
+        assert bars[3] / bars[6] == pytest.approx(7, abs=0.1)

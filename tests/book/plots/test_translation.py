@@ -34,6 +34,12 @@ def test_by_length_draws_means_and_reaches_from_the_worst_run_to_the_best():
     assert [tick.get_text() for tick in axis.get_xticklabels()] == ["1 to 5", "more"]
 
 
+def test_by_length_names_its_measure():
+    (axis,) = plots.by_length({"transformer": [[0.5, 0.25]]}, ["1 to 5", "more"], "exact match", 1.0).axes
+    assert axis.get_ylabel() == "exact match"
+    assert axis.get_ylim() == pytest.approx((0, 1.02))
+
+
 def test_by_length_knows_no_other_systems():
     with pytest.raises(KeyError, match="oracle"):
         plots.by_length({"oracle": [[1.0]]}, ["all"])

@@ -27,12 +27,19 @@ LOOKS = {  # colour, marker and name of each system
 
 
 @book_style
-def by_length(scores: Mapping[str, Sequence[Sequence[float]]], groups: Sequence[str]) -> BookFigure:
+def by_length(
+    scores: Mapping[str, Sequence[Sequence[float]]],
+    groups: Sequence[str],
+    measure: str = "BLEU",
+    most: float = 100,
+) -> BookFigure:
     """A score against the length of the source: a line a system, its bars from the worst run to the best.
 
     Args:
         scores: from a system, of `LOOKS`, to its runs, each a score a group.
         groups: what the groups of lengths are called, shortest first.
+        measure: what the scores are called.
+        most: the greatest score that there can be.
     """
     figure, axis = new_figure(height=3.8)
     for i, (name, runs) in enumerate(scores.items()):
@@ -44,7 +51,7 @@ def by_length(scores: Mapping[str, Sequence[Sequence[float]]], groups: Sequence[
         places = [k + 0.06 * (i - 1) for k in range(len(groups))]  # so that bars do not overlap
         axis.errorbar(places, means, yerr=[below, above], color=colour, marker=marker, capsize=3, label=label)
     axis.set_xticks(range(len(groups)), list(groups))
-    axis.set(xlabel="length of the source (tokens)", ylabel="BLEU", ylim=(0, 102))
+    axis.set(xlabel="length of the source (tokens)", ylabel=measure, ylim=(0, 1.02 * most))
     legend_above(axis)
     return figure
 

@@ -1,0 +1,424 @@
+"""Drawings of the chapter on translation. Every number in them comes in as an argument."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from tformer_lib.book.drawings.drawing import Drawing
+from tformer_lib.book.drawings.lettering import Pixels, listed, number, table, width_of
+from tformer_lib.book.drawings.primitives import PAD, Scene, Strength, widest
+from tformer_lib.book.drawings.roles import KEY, QUERY, STREAM, VALUE, WEIGHTS, Role
+
+PHONE = 328  # the width of a narrow layout: a phone of 360 px leaves 328 to the text
+
+
+def two_stacks(
+    source: Sequence[str], read: Sequence[str], asked: Sequence[str], *, title: str = "Two stacks, one E"
+) -> Drawing:
+    """An encoder, its memory C, a decoder that reads it, and the one matrix E in its three places.
+
+    Args:
+        source: the tokens of the source.
+        read: the tokens that the decoder reads.
+        asked: the tokens that it is asked for, one for each that it reads.
+        title: what it shows.
+
+    Raises:
+        ValueError: if a text is empty, or there is not one token asked for each that is read.
+    """
+    source, read = listed(source, "source"), listed(read, "read")
+    asked = listed(asked, "asked", len(read))
+    description = (
+        f"Left: the source, {' '.join(source)}; E makes a column of each token, positions are added, and the "
+        f"encoder, which has no causal mask, turns them into the memory C, D by S, {len(source)} columns. "
+        f"Right: the decoder reads {' '.join(read)}; the same E makes its columns. It reads itself under a "
+        "causal mask and C by cross-attention: an arrow leads from C into it, keys and values. The same E, "
+        f"transposed, makes logits at its end, and they are asked for {' '.join(asked)}."
+    )
+
+    def words_in(
+        scene: Scene, x: Pixels, y: Pixels, room: Pixels, words: list[str], role: Role, strength: Strength
+    ) -> None:
+        places, fits = scene.places(x, room, words)
+        for (at, wide), word in zip(places, words, strict=True):
+            scene.token(at, y, word, wide, role=role, size=fits, strength=strength)
+
+    def embedding(scene: Scene, x: Pixels, y: Pixels, room: Pixels, words: str) -> None:
+        scene.box(x, y, room, 30, words, role=STREAM, strength="full", radius=4, bold=True)
+
+    def encoder(scene: Scene, x: Pixels, y: Pixels, room: Pixels) -> Pixels:
+        """From the source to C; returns the height of C's middle."""
+        middle = x + room / 2
+        scene.text(x, y + 8, "encoder reads", anchor="start", muted=True)
+        words_in(scene, x, y + 22, room, source, KEY, "pale")
+        scene.arrow((middle, y + 54), (middle, y + 72))
+        embedding(scene, x, y + 72, room, "E")
+        scene.arrow((middle, y + 104), (middle, y + 122))
+        scene.box(x, y + 122, room, 62, radius=8, strength="plain")
+        scene.text(middle, y + 142, "encoder × M", bold=True)
+        scene.text(middle, y + 164, "padding masked", muted=True)
+        scene.arrow((middle, y + 186), (middle, y + 204))
+        cell = min(34.0, (room - 96) / len(source))
+        left = middle - cell * len(source) / 2
+        scene.matrix(
+            left, y + 206, [[""] * len(source)] * 3, cell, 18, role=VALUE, shades=[[0.9] * len(source)] * 3
+        )
+        scene.text(left - 10, y + 233, "C", anchor="end", bold=True)
+        scene.text(middle, y + 274, "D × S", muted=True)
+        return y + 233
+
+    def decoder(scene: Scene, x: Pixels, y: Pixels, room: Pixels) -> Pixels:
+        """From what is read to what is asked; returns the height at which C comes in."""
+        middle = x + room / 2
+        scene.text(x, y + 8, "decoder reads", anchor="start", muted=True)
+        words_in(scene, x, y + 22, room, read, QUERY, "pale")
+        scene.arrow((middle, y + 54), (middle, y + 72))
+        embedding(scene, x, y + 72, room, "E")
+        scene.arrow((middle, y + 104), (middle, y + 122))
+        scene.box(x, y + 122, room, 84, radius=8, strength="plain")
+        scene.text(middle, y + 142, "decoder × M", bold=True)
+        scene.text(middle, y + 163, "causal mask", muted=True)
+        scene.box(x + 12, y + 173, room - 24, 26, "cross-attention", role=VALUE, radius=4)
+        scene.arrow((middle, y + 208), (middle, y + 226))
+        embedding(scene, x, y + 226, room, "E^{T}")
+        scene.arrow((middle, y + 258), (middle, y + 276))
+        words_in(scene, x, y + 276, room, asked, QUERY, "full")
+        scene.text(x, y + 320, "and is asked for", anchor="start", muted=True)
+        return y + 186
+
+    def wide() -> Scene:
+        scene = Scene(700, 332, size=15)
+        out = encoder(scene, 0, 0, 280)
+        into = decoder(scene, 400, 0, 300)
+        right = 140 + min(34.0, 184 / len(source)) * len(source) / 2
+        scene.arrow((right + 4, out), (340, out), (340, into), (410, into), role=VALUE, width=3)
+        scene.text(right + 10, out + 17, "keys and values", muted=True, anchor="start")
+        return scene
+
+    def narrow() -> Scene:
+        scene, room = Scene(PHONE, size=13.5), PHONE - 26.0
+        out = encoder(scene, 0, 0, room)
+        into = decoder(scene, 0, 306, room)
+        right = room / 2 + min(34.0, (room - 96) / len(source)) * len(source) / 2
+        scene.arrow(
+            (right + 4, out), (PHONE - 8, out), (PHONE - 8, into), (room - 12, into), role=VALUE, width=3
+        )
+        scene.text(PHONE - 14, out + 14, "keys and", anchor="end", muted=True)
+        scene.text(PHONE - 14, out + 32, "values", anchor="end", muted=True)
+        scene.height = 306 + 332
+        return scene
+
+    return Drawing(title, description, wide(), narrow())
+
+
+def forced_reading(
+    source: Sequence[str],
+    real: Any,
+    read: Sequence[str],
+    asked: Sequence[str],
+    *,
+    title: str = "Teacher forcing and its two masks",
+) -> Drawing:
+    """What each place of the decoder may read of the source and of the target, and what it is asked for.
+
+    Args:
+        source: the source's tokens, with padding.
+        real: for each of them whether it is no padding.
+        read: what the decoder reads.
+        asked: what it is asked for at each place.
+        title: what it shows.
+
+    Raises:
+        ValueError: if the lengths do not fit together.
+    """
+    source, read = listed(source, "source"), listed(read, "read")
+    real, asked = [bool(x) for x in listed(real, "real", len(source))], listed(asked, "asked", len(read))
+    seen = " ".join(word for word, yes in zip(source, real, strict=True) if yes)
+    said = "; ".join(
+        f"at {word} it reads {' '.join(read[: i + 1])} and is asked for {asked[i]}"
+        for i, word in enumerate(read)
+    )
+    description = (
+        "Two tables with a row for each token that the decoder reads. Left, cross-attention, with a column "
+        f"for each token of the source: every row may read {seen}; padding is hatched. Right, "
+        f"self-attention under the causal mask: {said}."
+    )
+    tall = 34.0
+
+    def rows_of(scene: Scene, x: Pixels, y: Pixels, width: Pixels) -> None:
+        for i, word in enumerate(read):
+            scene.token(x + width / 2, y + i * tall + 2, word, width, 30, role=QUERY)
+
+    def panel(
+        scene: Scene, x: Pixels, y: Pixels, name: str, words: list[str], role: Role, may: list
+    ) -> Pixels:
+        """A table with its heading and its columns' tokens; its cells begin at y + 62. Returns its end."""
+        scene.text(x, y + 10, name, anchor="start", bold=True)
+        for j, word in enumerate(words):
+            cell = max(width_of(word, scene.size) + 2 * PAD + 4, 26)
+            scene.token(x + cell / 2, y + 28, word, cell - 4, 28, role=KEY if role is VALUE else QUERY)
+            for i, row in enumerate(may):
+                scene.box(x, y + 62 + i * tall, cell, tall, role=role, shade=0.9,
+                          strength="pale" if row[j] else "plain", masked=not row[j])  # fmt: skip
+            x += cell
+        return x
+
+    def goal(scene: Scene, x: Pixels, y: Pixels, width: Pixels) -> None:
+        scene.text(x + 26 + width / 2, y + 42, "asked", muted=True)
+        for i, word in enumerate(asked):
+            scene.arrow((x + 4, y + 62 + (i + 0.5) * tall), (x + 22, y + 62 + (i + 0.5) * tall))
+            scene.token(x + 26 + width / 2, y + 64 + i * tall, word, width, 30, role=QUERY, strength="full")
+
+    causal = [[j <= i for j in range(len(read))] for i in range(len(read))]
+    cross = [real for _ in read]
+
+    def layout(size: Pixels, *, stacked: bool) -> Scene:
+        label = widest(read, size) + 2 * PAD
+        aim = widest(asked, size) + 2 * PAD
+        scene = Scene(0, size=size)
+        x = label + 8
+        rows_of(scene, 0, 62, label)
+        first = panel(scene, x, 0, "cross-attention: C", source, VALUE, cross)
+        if stacked:
+            y = 62 + tall * len(read) + 22
+            rows_of(scene, 0, y + 62, label)
+        else:
+            x, y = first + 24, 0.0
+        end = panel(scene, x, y, "self-attention: causal", read, WEIGHTS, causal)
+        goal(scene, end, y, aim)
+        scene.width = max(first, end + 28 + aim)
+        scene.height = y + 62 + tall * len(read) + 4
+        return scene
+
+    return Drawing(title, description, layout(14, stacked=False), layout(12.8, stacked=True))
+
+
+def beam_tree(
+    P: Any,
+    names: Sequence[str],
+    k: int,
+    *,
+    title: str = "The best first word does not begin the best sentence",
+) -> Drawing:
+    """Two steps of a search: all beginnings, the k that a beam keeps, and the path that greedy search takes.
+
+    Args:
+        P: next-token probabilities, a row for each token; the first column is the start's, column n + 1 is
+            what follows token n.
+        names: the tokens; the last ends a sentence.
+        k: how many beginnings are kept.
+        title: what it shows.
+
+    Raises:
+        ValueError: if the table does not fit the names, or k is not from 1 to the number of tokens.
+    """
+    names = listed(names, "names")
+    P = table(P, "P", len(names), len(names))
+    if not 1 <= k <= len(names):
+        raise ValueError(f"k: expected 1 to {len(names)}, got {k}")
+    end = len(names) - 1
+    first = [(n, float(P[n][0])) for n in range(len(names))]
+    kept = sorted(first, key=lambda pair: -pair[1])[:k]
+    second = [
+        (n, m, p * float(P[m][n + 1]))
+        for n, p in first
+        if n != end and (n, p) in kept
+        for m in range(len(names))
+    ]
+    best = sorted(second, key=lambda found: -found[2])[:k]
+    greedy_1 = max(first, key=lambda pair: pair[1])[0]
+    greedy_2 = max((s for s in second if s[0] == greedy_1), key=lambda found: found[2])[1]
+
+    def word(*tokens: int) -> str:
+        return "".join(names[t] for t in tokens)
+
+    description = (
+        "A tree of beginnings. After one token: "
+        + ", ".join(f"{word(n)} has probability {number(p)}" for n, p in first)
+        + f"; the {k} likeliest are kept: {', '.join(word(n) for n, _ in kept)}. After two: "
+        + ", ".join(f"{word(n, m)} {number(p)}" for n, m, p in second)
+        + f"; kept: {', '.join(word(n, m) for n, m, _ in best)}. Kept beginnings are in full colour. Greedy "
+        f"search's path, a thick line, goes to {word(greedy_1)} and ends with {word(greedy_1, greedy_2)}."
+    )
+
+    def layout(size: Pixels, room: Pixels, box: Pixels) -> Scene:
+        scene, step, tall = Scene(room, size=size), 40.0, 30.0
+        leaves = len(second)
+        x1, x2 = 0.36 * room, room - 44
+        where = {}
+        for i, (n, m, p) in enumerate(second):
+            where[n, m] = 34 + i * step + tall / 2
+            strength: Strength = "full" if (n, m, p) in best else "faint"
+            scene.token(x2 - box / 2, 34 + i * step, word(n, m), box, tall, role=QUERY, strength=strength)
+            scene.text(room, where[n, m], number(p), anchor="end", bold=strength == "full")
+        ends = [n for n, _ in first if n not in {n for n, _, _ in second}]
+        for n, p in first:
+            below = [y for (a, _), y in where.items() if a == n]
+            y = sum(below) / len(below) if below else 34 + (leaves + ends.index(n)) * step + tall / 2
+            strength = "full" if (n, p) in kept else "faint"
+            scene.token(x1, y - tall / 2, word(n), box, tall, role=QUERY, strength=strength)
+            scene.text(x1, y + tall / 2 + 11, number(p), bold=strength == "full")
+            middle = 34 + leaves * step / 2
+            thick = n == greedy_1
+            scene.line(
+                (box, middle), (x1 - box / 2, y), role=WEIGHTS if thick else None, width=4 if thick else 1.5
+            )
+            for (a, m), high in where.items():
+                if a == n:
+                    thick = (a, m) == (greedy_1, greedy_2)
+                    scene.line((x1 + box / 2, y), (x2 - box, high), role=WEIGHTS if thick else None,
+                               width=4 if thick else 1.5)  # fmt: skip
+        scene.token(box / 2, 34 + leaves * step / 2 - tall / 2, "start", box, tall, role=KEY)
+        scene.text(x1, 10, "one token", muted=True)
+        scene.text(x2 - box / 2, 10, "two tokens", muted=True)
+        scene.height = 34 + (leaves + len(ends)) * step + 14
+        last = scene.height + 8
+        scene.line((0, last), (26, last), role=WEIGHTS, width=4)
+        scene.text(34, last, "greedy search", anchor="start")
+        scene.token(
+            50 + width_of("greedy search", size) + 20, last - 11, "", 26, 22, role=QUERY, strength="full"
+        )
+        scene.text(90 + width_of("greedy search", size), last, f"kept by {k} beams", anchor="start")
+        scene.height = last + 14
+        return scene
+
+    return Drawing(title, description, layout(15, 520, 58), layout(13.5, PHONE, 52))
+
+
+def ngram_brackets(
+    written: Sequence[str],
+    reference: Sequence[str],
+    *,
+    title: str = "Which words in a row does the reference have?",
+) -> Drawing:
+    """The 1-grams to 4-grams of a translation as brackets; in full colour those that the reference has.
+
+    Args:
+        written: the words of the translation.
+        reference: the words of the reference.
+        title: what it shows.
+
+    Raises:
+        ValueError: if the translation has fewer than four words, or the reference none.
+    """
+    written, reference = listed(written, "written"), listed(reference, "reference")
+    if len(written) < 4:
+        raise ValueError(f"4-grams need four words, got {len(written)}")
+
+    def grams(words: list[str], n: int) -> list[tuple[str, ...]]:
+        return [tuple(words[i : i + n]) for i in range(len(words) - n + 1)]
+
+    right: dict[int, list[bool]] = {}
+    for n in (1, 2, 3, 4):
+        left = Counter(grams(reference, n))
+        right[n] = []
+        for gram in grams(written, n):
+            right[n].append(left[gram] > 0)
+            left[gram] -= 1
+    shares = {n: f"{sum(found)}/{len(found)}" for n, found in right.items()}
+    said = " ".join(
+        f"{n} in a row: {shares[n]}"
+        + (
+            f" ({'; '.join(' '.join(g) for g, yes in zip(grams(written, n), found, strict=True) if yes)})."
+            if any(found)
+            else "."
+        )
+        for n, found in right.items()
+    )
+    description = (
+        f"The translation {' '.join(written)}, the reference {' '.join(reference)}. Below the translation "
+        f"stand brackets for all words in a row, one to four, filled where the reference has them. {said}"
+    )
+
+    def layout(size: Pixels, room: Pixels, *, stacked: bool) -> Scene:
+        scene = Scene(room, size=size)
+        name, share = (0, 0) if stacked else (width_of("n = 4", size) + 8, width_of("5/6", size) + 8)
+        places, fits = scene.places(name, room - name - share, written, gap=4)
+        scene.text(name, 8, "translation", anchor="start", muted=True)
+        for (x, wide), word in zip(places, written, strict=True):
+            scene.token(x, 20, word, wide, 28, role=QUERY, size=fits)
+        y = 62.0
+        for n, found in right.items():
+            rows = min(n, len(found))
+            y += 18 if stacked else 0
+            for i, yes in enumerate(found):
+                x0 = places[i][0] - places[i][1] / 2
+                x1 = places[i + n - 1][0] + places[i + n - 1][1] / 2
+                scene.box(x0 + 2, y + (i % n) * 17, x1 - x0 - 4, 12, role=VALUE, radius=3,
+                          strength="full" if yes else "plain", masked=not yes)  # fmt: skip
+            beside = y - 11 if stacked else y + rows * 8.5 - 2
+            scene.text(0, beside, f"n = {n}", anchor="start", muted=True)
+            scene.text(room, beside, shares[n], anchor="end", bold=True)
+            y += rows * 17 + 14
+        places, fits = scene.places(name, room - name - share, reference, gap=4)
+        for (x, wide), word in zip(places, reference, strict=True):
+            scene.token(x, y + 2, word, wide, 28, role=KEY, size=fits)
+        scene.text(name, y + 44, "reference", anchor="start", muted=True)
+        scene.height = y + 54
+        return scene
+
+    return Drawing(title, description, layout(15, 600, stacked=False), layout(13, PHONE, stacked=True))
+
+
+def one_column(
+    source: Sequence[str],
+    weights: Any,
+    written: Sequence[str],
+    step: int,
+    *,
+    digits: int = 2,
+    title: str = "One column of cross-attention",
+) -> Drawing:
+    """What the place that writes one token reads of the source: one column of weights over its words.
+
+    Args:
+        source: the source's tokens.
+        weights: a weight for each of them, as they stand in one column of the attention matrix.
+        written: the target's tokens.
+        step: which of them is being written, from 0.
+        digits: decimals of the weights.
+        title: what it shows.
+
+    Raises:
+        ValueError: if there is not one weight for each token, or no such step.
+    """
+    source, written = listed(source, "source"), listed(written, "written")
+    weights = [float(w) for w in listed(weights, "weights", len(source))]
+    if not 0 <= step < len(written):
+        raise ValueError(f"there is no step {step} among {len(written)} tokens")
+    description = (
+        f"To write {written[step]} of {' '.join(written)}, the decoder reads the source with these weights: "
+        + ", ".join(f"{word} {number(w, digits)}" for word, w in zip(source, weights, strict=True))
+        + ". Bars are as long as the weights."
+    )
+
+    def layout(size: Pixels, room: Pixels) -> Scene:
+        scene, tall = Scene(room, size=size), 30.0
+        box = widest(source, size) + 2 * PAD + 4
+        scene.text(0, 8, "the source", anchor="start", muted=True)
+        bars = room - box - 60 - width_of(number(0, digits), size) - 70
+        for i, (word, w) in enumerate(zip(source, weights, strict=True)):
+            y = 22 + i * (tall + 6)
+            scene.token(box / 2, y, word, box, tall, role=KEY)
+            scene.box(box + 12, y + 7, max(bars * w, 1), 16, role=WEIGHTS, strength="full")
+            scene.text(box + 20 + bars * w, y + 15, number(w, digits), anchor="start")
+        middle = 22 + len(source) * (tall + 6) / 2 - 3
+        goal = widest([written[step]], size) + 2 * PAD + 22
+        scene.token(
+            room - goal / 2, middle - tall / 2, written[step], goal, tall, role=QUERY, strength="full"
+        )
+        scene.text(room, middle - tall / 2 - 14, "writes", anchor="end", muted=True)
+        for i, w in enumerate(weights):
+            y = 37 + i * (tall + 6)
+            start = box + 26 + bars * w + width_of(number(w, digits), size)
+            scene.line((start, y), (room - goal - 2, middle), role=WEIGHTS, width=1 + 5 * w)
+        y = 22 + len(source) * (tall + 6) + 16
+        scene.text(0, y, "the target", anchor="start", muted=True)
+        places, fits = scene.places(0, room, written, gap=4)
+        for i, ((x, wide), word) in enumerate(zip(places, written, strict=True)):
+            strength: Strength = "full" if i == step else "pale" if i < step else "faint"
+            scene.token(x, y + 14, word, wide, tall, role=QUERY, size=fits, strength=strength)
+        scene.height = y + 46
+        return scene
+
+    return Drawing(title, description, layout(15, 560), layout(13, PHONE))
