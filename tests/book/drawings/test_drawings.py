@@ -307,7 +307,7 @@ def test_only_cross_attention_and_its_memory_are_in_full_colour():
 def test_bars_of_the_stream_are_as_high_as_its_size():
     for svg in layouts(examples.stream_sizes()):
         bars = [float(r.get("height")) for r in svg.iter(f"{SVG}rect") if "stream" in r.get("fill", "")]
-        assert bars[:17] == pytest.approx([96 * (1 + 0.25 * i) / 5 for i in range(17)], abs=0.1)
+        assert bars[:17] == pytest.approx([76 * (1 + 0.25 * i) / 5 for i in range(17)], abs=0.1)
         assert [w for w in words(svg) if re.fullmatch(r"[\d.]+", w)] == ["1.0", "5.0", "1.0", "1.3"]
 
 
