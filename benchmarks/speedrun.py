@@ -40,7 +40,7 @@ from runs import Runs
 from torch import Tensor, nn
 
 from tformer_lib.book.models.recipes import BASELINE, BATCH, CONTEXT
-from tformer_lib.book.models.speedrun import CHANGES, Run, Settings, counts, fast
+from tformer_lib.book.models.speedrun import CHANGES, PLAIN, Run, Settings, counts, fast
 from tformer_lib.book.recorded import record
 from tformer_lib.data.windows import RandomWindows
 from tformer_lib.models.language import language_loss
@@ -49,7 +49,11 @@ from tformer_lib.training import count_parameters, fit
 LIMIT = 804_096  # nanoGPT's, with the 65 characters of tiny Shakespeare
 SEEDS, LOOKS = 3, 8
 Entry = Callable[[Tensor, int, int], Run]  # of the text, the number of different characters, the seed
-ENTRIES: dict[str, tuple[str, Entry]] = {"fast": ("gradients", fast), "counts": ("anything", counts)}
+ENTRIES: dict[str, tuple[str, Entry]] = {
+    "fast": ("gradients", fast),
+    "plain": ("gradients", partial(fast, settings=PLAIN)),
+    "counts": ("anything", counts),
+}
 
 
 class Result(NamedTuple):

@@ -1,6 +1,7 @@
 """The speedrun: its rules are kept, and its loss is that of a plain loop."""
 
 import math
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -11,6 +12,7 @@ from benchmarks import runs as runs_module
 from tformer_lib.book.models.speedrun import (
     CHANGES,
     JORDAN,
+    PLAIN,
     POLAR_EXPRESS,
     FastDecoder,
     Settings,
@@ -54,6 +56,7 @@ def one_thread():
 
 ENTRIES = {
     "fast": partial(fast, settings=TINY),
+    "plain": partial(fast, settings=replace(TINY, earlier=0, grams=0)),
     "counts": partial(counts, least=20, depth=3),
 }
 
@@ -64,15 +67,26 @@ def test_a_small_run_of_each_entry_keeps_the_rules(speedrun, ids, name):
     done = speedrun.drive(ENTRIES[name], ids, VOCAB, 0, lambda steps: None)
     held = consecutive_windows(ids[-700:], CONTEXT)
     assert done.seconds > 0
-    assert done.steps == {"fast": 3, "counts": 1}[name]
+    assert done.steps == {"fast": 3, "plain": 3, "counts": 1}[name]
     assert 0 < speedrun.size(done.model) <= speedrun.LIMIT
     speedrun.check_reading(done.model, held)
     loss = speedrun.held_out(done.model, held)
     assert loss < 1.2 if name == "counts" else math.isfinite(loss)
 
 
-def test_an_entry_as_it_runs_is_small_enough(speedrun):
-    assert speedrun.size(FastDecoder(80, Settings())) <= speedrun.LIMIT
+@pytest.mark.parametrize("settings", [Settings(), PLAIN], ids=["fast", "plain"])
+def test_an_entry_as_it_runs_is_small_enough(speedrun, settings):
+    assert speedrun.size(FastDecoder(80, settings)) <= speedrun.LIMIT
+
+
+@pytest.mark.parametrize(("settings", "reach"), [(Settings(), 4), (PLAIN, 1)], ids=["fast", "plain"])
+def test_in_the_plain_entry_attention_alone_reads_what_came_before(settings, reach):
+    embed = FastDecoder(VOCAB, replace(settings, width=16, rows=17)).embed
+    tokens = torch.arange(12)[None] % VOCAB
+    other = tokens.clone()
+    other[0, 5] += 1
+    changed = (embed(tokens) != embed(other)).any(-1)[0]
+    assert changed.nonzero().flatten().tolist() == list(range(5, 5 + reach))
 
 
 @pytest.mark.parametrize("name", CHANGES)
@@ -225,9 +239,11 @@ def test_counts_are_frequencies(ids):
 def test_our_entry_needs_at_most_a_tenth_as_recorded(speedrun):
     record = recorded("speedrun")
     lines = record["results"]["entries"]
-    ours = [line for line in lines if line["name"] == "fast"]
-    assert {(line["instructions"], line["seed"]) for line in ours} == {
-        (instructions, seed) for instructions in ("AVX512", "AVX2") for seed in record["seeds"]
+    assert {(line["name"], line["instructions"], line["seed"]) for line in lines} == {
+        (name, instructions, seed)
+        for name in speedrun.ENTRIES
+        for instructions in ("AVX512", "AVX2")
+        for seed in record["seeds"]
     }
     goals = {line["seed"]: line["loss"] for line in record["results"]["baseline"]}
     for line in lines:

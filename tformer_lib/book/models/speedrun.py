@@ -50,6 +50,7 @@ class Settings:
     linear: bool = True  # the rates end at zero on a line, else on nanoGPT's cosine to a tenth
 
 
+PLAIN = Settings(blocks=2, heads=4, earlier=0, grams=0, steps=270)  # attention alone reads what came before
 CHANGES: dict[str, dict[str, Any]] = {  # each takes one change away from `Settings()`
     "two blocks, half the rows": {"blocks": 2, "rows": 797},
     "an MLP four times as wide": {"hidden": 512, "rows": 1401},
