@@ -5,11 +5,13 @@ little wider than the model that its page trains. At six stages of its training 
 character of held-out text and of as much text of training, what it writes, and how well it copies a passage
 that stands twice in its window. At the end:
 
-- the cost of held-out letters when it may read the last 1, 2, 4, ..., 127 letters, separately for the first
-  letters of words and for all others, beside n-grams counted on the same plays, at the same places;
+- the cost of held-out characters when it may read the last 1, 2, 4, ..., 127 characters, separately for the
+  first letters of words, for letters inside words and for all else, beside n-grams counted on the same plays,
+  at the same places;
 - the cost of each letter of the chapter's line, without and with the 83 letters before it in the play;
 - texts written by temperature, top-k, top-p and min-p: the share of words that occur in the plays of
-  training, and how many of 1,000 words are different ones, with two seeds each.
+  training, and how many of 1,000 words are different ones, with two seeds each; and the same of held-out
+  text, cut into pieces of the same length that begin where somebody begins to speak.
 
 `python benchmarks/gpt_stages.py` runs what has not been run yet and records it. Six minutes of one core.
 """
@@ -50,6 +52,7 @@ RULES: dict[str, list[float]] = {
     "min_p": [0.3, 0.1, 0.03],
 }
 SEEDS = (0, 1)
+TEXTS, LETTERS, CUTS = 32, 200, 6  # written for each setting and seed; how often held-out text is cut
 
 TOKENIZER = CharTokenizer.from_text(shakespeare("train"))
 TEXT, HELD_OUT = shakespeare("train"), shakespeare("validation")[:100_000]
@@ -101,19 +104,26 @@ def reach(model: GPT) -> dict[str, Any]:
     places = torch.randint(128, len(NEW), (PLACES,), generator=torch.Generator().manual_seed(0))
     letter = torch.tensor([HELD_OUT[i].isalpha() for i in places])
     first = letter & torch.tensor([not (HELD_OUT[i - 1].isalpha() or HELD_OUT[i - 1] == "'") for i in places])
-    kinds = {"all": torch.ones(PLACES, dtype=torch.bool), "first letters": first, "others": ~first}
+    kinds = {
+        "all": torch.ones(PLACES, dtype=torch.bool),
+        "first letters": first,
+        "inside words": letter & ~first,
+        "no letters": ~letter,
+        "others": ~first,
+    }
     bits = {f"GPT, {n}": costs(model, NEW[places[:, None] + torch.arange(-n, 1)]) for n in REACHES}
     for order in ORDERS:
         table = NGram(order, TOKENIZER.vocab_size).fit(IDS)
         bits[f"{order}-gram"] = -table.log_probabilities(NEW)[places] / math.log(2)
+
+    def error(name: str, chosen: Tensor) -> float:  # of a difference of means over the same places
+        return ((bits["GPT, 127"] - bits[name])[chosen].std() / chosen.sum().sqrt()).item()
+
     return {
-        kind: {"places": int(chosen.sum())} | {name: b[chosen].mean().item() for name, b in bits.items()}
+        kind: {"places": int(chosen.sum())}
+        | {name: b[chosen].mean().item() for name, b in bits.items()}
+        | {"errors": {name: error(name, chosen) for name in ("8-gram", "GPT, 5", "GPT, 8")}}
         for kind, chosen in kinds.items()
-    } | {
-        "error of a difference": {  # of two models' means over the same places
-            kind: ((bits["GPT, 127"] - bits["8-gram"])[chosen].std() / chosen.sum().sqrt()).item()
-            for kind, chosen in kinds.items()
-        }
     }
 
 
@@ -134,25 +144,31 @@ def asked(model: GPT) -> dict[str, list[float]]:
     return found
 
 
+def counted(texts: list[str], known: set[str]) -> dict[str, float]:
+    """The share of known words, and the different ones among the first 1,000."""
+    words = words_of(" ".join(texts))
+    share = sum(word in known for word in words) / len(words)
+    return {"known": share, "different": len(set(words[:1000])), "words": len(words)}
+
+
 def sampling(model: GPT) -> dict[str, Any]:
     """Known and different words of what is written under each rule."""
     known, found = set(words_of(TEXT)), {}
     for rule, values in RULES.items():
         for value in values:
             setting: dict[str, Any] = {rule: int(value) if rule == "top_k" else value}
-            runs = []
-            for seed in SEEDS:
-                words = words_of(" ".join(written(model, 200, 32, seed, **setting)))
-                share = sum(word in known for word in words) / len(words)
-                runs.append({"known": share, "different": len(set(words[:1000])), "words": len(words)})
-            found[f"{rule} {value:g}"] = runs
-    words = words_of(HELD_OUT)
-    pieces = [len(set(words[i : i + 1000])) for i in range(0, len(words) - 1000, 1000)]
-    found["held out"] = [{
-        "known": sum(word in known for word in words) / len(words),
-        "different": sum(pieces) / len(pieces),
-        "words": len(words),
-    }]  # fmt: skip
+            texts = [written(model, LETTERS, TEXTS, seed, **setting) for seed in SEEDS]
+            found[f"{rule} {value:g}"] = [counted(some, known) for some in texts]
+    return found
+
+
+def real(_: GPT) -> list[dict[str, float]]:
+    """The same of held-out text: pieces as many and as long, each from the beginning of a speech."""
+    known, found = set(words_of(TEXT)), []
+    begins = [m.end() for m in re.finditer(r"[A-Z]+:\n", HELD_OUT) if m.end() + LETTERS < len(HELD_OUT)]
+    for cut in range(CUTS):
+        chosen = torch.randint(len(begins), (TEXTS,), generator=torch.Generator().manual_seed(cut))
+        found.append(counted([HELD_OUT[begins[i] : begins[i] + LETTERS] for i in chosen], known))
     return found
 
 
@@ -202,6 +218,6 @@ if __name__ == "__main__":
     results = RUNS.keep("training", make=train)
     model = build()
     model.load_state_dict(torch.load(MODEL, weights_only=True))
-    for name, measure in {"line": asked, "reach": reach, "sampling": sampling}.items():
+    for name, measure in {"line": asked, "reach": reach, "sampling": sampling, "real": real}.items():
         results[name] = RUNS.keep(name, make=partial(measure, model))
     print(record("gpt_stages", results, seeds=[0], cpu_seconds=sum(RUNS.seconds.values())))

@@ -85,7 +85,7 @@ def reach(
         panels: from a title to (letters read, bits of the network, and from the name of a table to its bits,
             which are drawn as dotted lines).
     """
-    figure, axes = new_figure(len(panels), 1, height=2.3 * len(panels) + 0.4, sharex=True)
+    figure, axes = new_figure(len(panels), 1, height=2.0 * len(panels) + 0.4, sharex=True)
     for axis, (title, (read, bits, lines)) in zip(axes, panels.items(), strict=True):
         axis.plot(read, list(bits), color=BLUE, marker="o", label="GPT")
         for (name, value), colour in zip(lines.items(), (GREY, RED), strict=False):
@@ -96,7 +96,7 @@ def reach(
     axes[0].legend()
     axes[-1].set_xticks(list(read), [str(n) for n in read])
     axes[-1].set_xticks([], minor=True)
-    axes[-1].set_xlabel("letters that the GPT reads")
+    axes[-1].set_xlabel("characters that the GPT reads")
     return figure
 
 
