@@ -39,7 +39,7 @@ def learning(curves: Mapping[str, Sequence[Point]], lines: Mapping[str, float]) 
         curves: from the names of up to three runs to measurements, each a step, from 1 on, and a loss.
         lines: from a name to a loss.
     """
-    figure, axis = new_figure(height=3.8)
+    figure, axis = new_figure(height=3.2)
     looks = ((BLUE, "o"), (SKY, "D"), (BLUE, "^"))
     for (name, points), (colour, marker) in zip(curves.items(), looks, strict=False):
         steps, losses = zip(*points, strict=True)
