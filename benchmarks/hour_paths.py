@@ -4,8 +4,8 @@ Chapter 9's translator, trained as on its page (650 steps of 500 tokens, CLDR's 
 German). Held-out times of the hours 7 to 11, which training has with PM and with AM, are written once with
 each; then the token PM or AM is hidden from the decoder's cross-attention, from the hour inside the encoder,
 from both, or from every other token. Kept are the shares of hours that are right under teacher forcing, the
-same for the hours 1 to 6 with PM, which training never has with AM, and how much attention the decoder's
-last block gives to the half of the day, where it writes the hour.
+same for the hours 1 to 6 with PM, which training never has with AM, and how much attention each of the
+decoder's blocks gives to the half of the day, where it writes the hour.
 
 `python benchmarks/hour_paths.py` runs what has not been run yet and records it. About two
 minutes of one core.
@@ -81,16 +81,16 @@ def right(
 
 
 @torch.no_grad()
-def looked(model: Translator, data: TranslationSet, pairs: list[Pair]) -> float:
-    """The attention to the half of the day where the hour is written: last block, mean of heads and pairs."""
+def looked(model: Translator, data: TranslationSet, pairs: list[Pair]) -> list[float]:
+    """The attention to the half of the day where the hour is written: each block, mean of heads and pairs."""
     plain = Translator(CONFIG, data.vocab_size).eval()
     plain.load_state_dict(model.state_dict())
     source, target = data.encode(pairs)
     here, there = (hour_places(data, list(side)) for side in zip(*pairs, strict=True))
     with record_attention(plain) as weights:
         plain(source, target[:, :-1])
-    A = weights["decoder.blocks.1.cross_attention"]
-    return A[torch.arange(len(pairs)), :, there, here + 3].mean().item()
+    maps = [weights[f"decoder.blocks.{block}.cross_attention"] for block in range(CONFIG.n_blocks)]
+    return [A[torch.arange(len(pairs)), :, there, here + 3].mean().item() for A in maps]
 
 
 def run(data: TranslationSet, seed: int) -> dict[str, Any]:
@@ -105,7 +105,8 @@ def run(data: TranslationSet, seed: int) -> dict[str, Any]:
         name: {kind: right(model, data, pairs, hidden) for kind, pairs in kinds.items()}
         for name, hidden in PATHS.items()
     }
-    return {"right": found, "looked": looked(model, data, late["PM"]), "late": len(late["PM"])}
+    looks = {half: looked(model, data, pairs) for half, pairs in late.items()}
+    return {"right": found, "looked": looks, "late": len(late["PM"])}
 
 
 def main() -> None:
