@@ -33,16 +33,18 @@ def learning(
         held_out: from the same names to (characters read, bits per character of held-out text).
         lines: from a name to bits, drawn as a dotted line.
     """
-    figure, axis = new_figure(height=3.6)
+    figure, axis = new_figure(height=3.4)
     for (name, (read, bits)), (colour, marker) in zip(
         training.items(), ((BLUE, "o"), (RED, "s")), strict=False
     ):
         axis.plot(read, bits, color=colour, linewidth=1.4, label=f"{name}, training")
         axis.plot(*map(list, held_out[name]), marker, color=colour, markersize=8, label=f"{name}, held out")
-    right = max(max(x) for x, _ in held_out.values())
+    beside = axis.get_yaxis_transform()
+    lowest = min(lines.values())
     for name, value in lines.items():
         axis.axhline(value, color=GREY, linestyle=":", linewidth=1.5)
-        axis.text(0.93 * right, value + 0.02, name, color=GREY, ha="right", va="bottom")
+        side = "top" if value == lowest else "center"
+        axis.text(1.02, value + 0.02, name, color=GREY, va=side, transform=beside)
     axis.set(xlabel="characters read (thousands)", ylabel="bits per character", ylim=(1.9, 6.8))
     legend_above(axis)
     return figure
@@ -79,20 +81,20 @@ def ladder(groups: Mapping[str, Mapping[str, float]]) -> BookFigure:
 def reach(
     panels: Mapping[str, tuple[Sequence[int], Sequence[Number], Mapping[str, Number]]],
 ) -> BookFigure:
-    """Bits per letter against how many letters are read, a panel for each kind of letter.
+    """Bits per character against how many are read, a panel for each kind of character.
 
     Args:
-        panels: from a title to (letters read, bits of the network, and from the name of a table to its bits,
-            which are drawn as dotted lines).
+        panels: from a title to (characters read, bits of the network, and from the name of a table to its
+            bits, which are drawn as dotted lines).
     """
-    figure, axes = new_figure(len(panels), 1, height=2.0 * len(panels) + 0.4, sharex=True)
+    figure, axes = new_figure(len(panels), 1, height=1.5 * len(panels) + 0.5, sharex=True)
     for axis, (title, (read, bits, lines)) in zip(axes, panels.items(), strict=True):
         axis.plot(read, list(bits), color=BLUE, marker="o", label="GPT")
         for (name, value), colour in zip(lines.items(), (GREY, RED), strict=False):
             axis.axhline(value, color=colour, linestyle=":", linewidth=1.8, label=name)
         axis.set_title(title, loc="left", pad=3)
         axis.set_xscale("log", base=2)
-        axis.set_ylabel("bits a letter")
+        axis.set_ylabel("bits")
     axes[0].legend()
     axes[-1].set_xticks(list(read), [str(n) for n in read])
     axes[-1].set_xticks([], minor=True)
@@ -110,7 +112,7 @@ def rules_tried(
         rules: from a rule to (different words, share of known words, setting), a point for each setting.
         real: the same two numbers of a real text.
     """
-    figure, axis = new_figure(height=4.2)
+    figure, axis = new_figure(height=3.7)
     looks = ((BLUE, "o"), (RED, "s"), (GREEN, "^"), (ORANGE, "D"))
     for (name, points), (colour, marker) in zip(rules.items(), looks, strict=False):
         across, up = [x for x, _, _ in points], [100 * y for _, y, _ in points]
