@@ -145,7 +145,7 @@ def leakage(
                 scene.token(x, y, w, wide, size=fits, **paint)
         for y, share in zip(ys[1:], shares, strict=True):
             scene.text(0, y + tall / 2 + 19, f"own {share}", anchor="start", bold=True)
-        scene.height = ys[2] + tall + 8
+        scene.height = ys[2] + tall + 16
         return scene
 
     return Drawing(title, description, layout(560, 80, 15), layout(PHONE, 60, 13.5))
