@@ -31,7 +31,7 @@ FINDS = {
     "LayerNorm": ("04_skip_and_normalisation", "4."),
     "layer normalization": ("04_skip_and_normalisation", "4.4 "),
     "Muon": ("08b_modern_decoder", "8b.3"),
-    "nucleus sampling": ("08_gpt", "8.6 "),
+    "nucleus sampling": ("08_gpt", "8.5 "),
     "MLM": ("07_bert", "7.3 "),
     "MultiHeadAttention": ("api/core", "MultiHeadAttention"),
     "how does the KV cache work": ("08_gpt", "8.6 "),
