@@ -46,14 +46,7 @@ def ids():
     return (torch.arange(4000) + slips.cumsum(0)) % VOCAB
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
+pytestmark = pytest.mark.usefixtures("one_thread")
 ENTRIES = {
     "fast": partial(fast, settings=TINY),
     "plain": partial(fast, settings=replace(TINY, earlier=0, grams=0)),

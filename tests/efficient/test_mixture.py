@@ -129,6 +129,15 @@ def test_in_a_model():
     torch.testing.assert_close(torch.cat(steps, dim=1), logits.detach())
 
 
+def test_a_copy_after_a_call_is_the_same_layer(agree):
+    layer, x = MixtureOfExperts(6, n_experts=4, k=2), torch.randn(5, 6)
+    y = layer(x)
+    other = copy.deepcopy(layer)
+    assert other.balance is None
+    agree(other(x), y)
+    agree(other.balance, layer.balance)
+
+
 def test_a_dense_model_is_all_active():
     config = TransformerConfig(d_model=8, n_heads=2, n_blocks=1)
     model = GPT(config, 11)

@@ -66,12 +66,8 @@ def float64():
 
 
 @pytest.fixture(autouse=True)
-def one_thread():
-    """Tensors this small gain nothing from a second one, and lose by waiting for it."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+def all_in_one_thread(one_thread):
+    """Every test of this folder."""
 
 
 @pytest.fixture

@@ -85,3 +85,9 @@ def test_a_bootstrap_says_what_is_wrong():
         paired_bootstrap(["a"], SENTENCES, SENTENCES)
     with pytest.raises(ValueError, match="draws"):
         paired_bootstrap(SENTENCES, SENTENCES, SENTENCES, draws=0)
+
+
+def test_a_draw_without_four_words_in_a_row_has_no_bleu():
+    true = ["one two three four five six"]
+    assert paired_bootstrap(["one"], true, true, draws=3).tolist() == pytest.approx([-100.0] * 3)
+    assert paired_bootstrap([""], ["one"], true, draws=3).tolist() == [0.0] * 3

@@ -18,7 +18,7 @@ class MultiHeadLatentAttention(nn.Module):
     place, is one for all heads: a turn between U_h and the query could not be moved to the query. Queries are
     [W_q,h x; rotate(W_s,h x)], and scores are divided by sqrt(Dh + Dr). A token's latent and its r are all
     that the cache holds: Dc + Dr numbers, where multi-head attention holds 2 H Dh. DeepSeek-AI (2024,
-    DeepSeek-V2), section 2.1.
+    DeepSeek-V2), section 2.1; the norm of the latent is in the code published with it.
 
     With a cache the keys and values are never made. A score needs q^T U_h c = (U_h^T q)^T c: U_h moves into
     the query. The output is V_h (sum of a_s c_s): latents are averaged, and V_h is applied once. That is the

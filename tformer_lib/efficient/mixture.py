@@ -1,5 +1,7 @@
 """Mixture of experts: many MLPs of which each token uses a few (Shazeer et al. 2017)."""
 
+from typing import Any
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -12,9 +14,9 @@ from tformer_lib.numbers import flag, whole
 class Router(nn.Module):
     """p(x) = softmax(W x) over the experts; a token goes to the k of them with the largest p.
 
-    The gates are those k probabilities, divided by their sum if k > 1 (Shazeer et al. 2017, eqs. 3 to 5).
-    With k = 1 that would make every gate 1, and nothing would train W: a single gate stays the probability
-    itself (Fedus et al. 2022, section 2.1).
+    The gates are those k probabilities, divided by their sum if k > 1 (Shazeer et al. 2017, without the
+    noise). With k = 1 that would make every gate 1, and nothing would train W: a single gate stays the
+    probability itself (Fedus et al. 2022).
 
     Args:
         d_model: the width D.
@@ -53,8 +55,8 @@ def balance_loss(p: Float[Tensor, "T E"], chosen: Int[Tensor, "T k"]) -> Float[T
     """E sum_i f_i P_i: 1 if the experts share the tokens equally, E if one gets all of them and is sure.
 
     f_i is the share of the T k assignments that goes to expert i, P_i the mean probability that it is given.
-    The f are counts and pass no gradient; descent lowers the P of the experts that are used most (Fedus et
-    al. 2022, eqs. 4 to 6, for k = 1).
+    The f are counts and pass no gradient; descent lowers the P of the experts that are used most. For
+    k = 1 it is the auxiliary loss of Fedus et al. (2022), without its factor.
 
     Args:
         p: the probabilities of the experts, a row for each of T tokens.
@@ -82,7 +84,7 @@ class MixtureOfExperts(nn.Module):
         d_hidden: the hidden width F of one expert; 4 D if None.
         n_experts: the number of experts.
         k: how many of them each token uses.
-        n_shared: how many further experts every token uses, with gate 1 (Dai et al. 2024, section 3.2).
+        n_shared: how many further experts every token uses, with gate 1 (shared experts, Dai et al. 2024).
         activation: that of the experts; see `tformer_lib.core.transformer.MLP`.
         bias: whether their linears add biases.
 
@@ -120,6 +122,10 @@ class MixtureOfExperts(nn.Module):
         self.experts, self.shared = mlps(n_experts), mlps(n_shared)
         self.balance: Tensor | None = None
         self.load: Tensor | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy or a file takes what was learned, not what the last call left: that hangs on its graph."""
+        return self.__dict__ | {"balance": None, "load": None}
 
     def forward(self, x: Float[Tensor, "*batch D"]) -> Float[Tensor, "*batch D"]:
         check_real("x", x, self.router.W.weight)

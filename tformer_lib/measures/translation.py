@@ -38,6 +38,7 @@ def paired_bootstrap(
     Both systems are scored on the same sentences in each draw (Koehn 2004), so that what makes a test set
     easy for both cancels. The mean is near the difference on the whole test; the standard deviation says how
     much of it hangs on which sentences happen to be in the test. It knows nothing of other training seeds.
+    BLEU is not smoothed: a draw in which no four words are right has 0.
 
     Args:
         one: translations by one system.
@@ -55,9 +56,8 @@ def paired_bootstrap(
     counts = []
     for translations in (one, other):
         check_references(translations, references)
-        metric = sacrebleu_metrics()[0](
-            effective_order=True
-        )  # silent about short sentences; counts are the same
+        # The effective order keeps sacrebleu silent about short sentences; the counts are the same.
+        metric = sacrebleu_metrics()[0](effective_order=True)
         rows = [
             metric.sentence_score(text, [true]) for text, true in zip(translations, references, strict=True)
         ]
@@ -70,7 +70,7 @@ def paired_bootstrap(
     def bleu(table: Tensor) -> Tensor:
         written, true, *grams = table[chosen].sum(dim=1).unbind(dim=1)
         brevity = (1 - true / written).clamp(max=0)
-        shares = torch.stack([grams[n] / grams[n + 4] for n in range(4)])
+        shares = torch.stack([grams[n] / grams[n + 4] for n in range(4)]).nan_to_num(0)  # no n-gram at all
         return 100 * (brevity + shares.log().mean(dim=0)).exp()
 
     return bleu(counts[0]) - bleu(counts[1])

@@ -2,7 +2,7 @@
 
 import unicodedata
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 # The 256 bytes in GPT-2's order: first those that print as one visible character, then the others.
@@ -99,15 +99,25 @@ def bert_normalise(text: str) -> str:
     Source:
         Devlin et al. 2019; the rules are those of the code published with it.
     """
-    kept = []
-    for character in text:
-        if character in "\t\n\r" or unicodedata.category(character)[0] == "Z":
-            kept.append(" ")
-        elif character != "\ufffd" and unicodedata.category(character)[0] != "C":
-            kept.append(f" {character} " if is_chinese(character) else character)
-    decomposed = unicodedata.normalize("NFD", "".join(kept))
+    decomposed = unicodedata.normalize("NFD", "".join(map(_kept, text)))
     # letter by letter: the whole string's lower() would treat a Greek sigma at the end of a word differently
-    return "".join(c.lower() for c in decomposed if unicodedata.category(c) != "Mn")
+    return "".join(map(_plain, decomposed))
+
+
+@cache  # there are far fewer different characters than characters
+def _kept(character: str) -> str:
+    """A space for white space, nothing for a control character, and spaces around a Chinese one."""
+    if character in "\t\n\r" or unicodedata.category(character)[0] == "Z":
+        return " "
+    if character == "\ufffd" or unicodedata.category(character)[0] == "C":
+        return ""
+    return f" {character} " if is_chinese(character) else character
+
+
+@cache
+def _plain(character: str) -> str:
+    """The small letter; nothing for an accent that has been taken off its letter."""
+    return "" if unicodedata.category(character) == "Mn" else character.lower()
 
 
 def is_chinese(character: str) -> bool:
@@ -122,6 +132,7 @@ def is_chinese(character: str) -> bool:
     )
 
 
+@cache
 def is_punctuation(character: str) -> bool:
     """Whether BERT takes it for punctuation: all ASCII signs ("$" too), and Unicode's punctuation."""
     ascii_sign = (

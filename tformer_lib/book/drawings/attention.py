@@ -16,10 +16,8 @@ from tformer_lib.book.drawings.lettering import (
     table,
     width_of,
 )
-from tformer_lib.book.drawings.primitives import PAD, Scene, Strength, widest
+from tformer_lib.book.drawings.primitives import PAD, PHONE, Scene, Strength, widest
 from tformer_lib.book.drawings.roles import KEY, QUERY, VALUE, WEIGHTS, Role
-
-PHONE = 328  # the width of a narrow layout: a phone of 360 px leaves 328 to the text
 
 
 def pairs_in_words(names: Sequence[str], values: Sequence) -> str:

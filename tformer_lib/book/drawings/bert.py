@@ -5,10 +5,9 @@ from typing import Any
 
 from tformer_lib.book.drawings.drawing import Drawing
 from tformer_lib.book.drawings.lettering import LEAST, Pixels, fitting, listed, number, plain, width_of
-from tformer_lib.book.drawings.primitives import PAD, Scene, widest
+from tformer_lib.book.drawings.primitives import PAD, PHONE, Scene, widest
 from tformer_lib.book.drawings.roles import KEY, QUERY, STREAM, VALUE, WEIGHTS
 
-PHONE = 328  # the width of a narrow layout: a phone of 360 px leaves 328 to the text
 Paint = dict[str, Any]
 HIDDEN: Paint = {"role": WEIGHTS, "strength": "full"}
 

@@ -6,10 +6,8 @@ from typing import Any
 
 from tformer_lib.book.drawings.drawing import Drawing
 from tformer_lib.book.drawings.lettering import Pixels, listed, width_of
-from tformer_lib.book.drawings.primitives import Scene
+from tformer_lib.book.drawings.primitives import PHONE, Scene
 from tformer_lib.book.drawings.roles import KEY, QUERY, STREAM, VALUE, WEIGHTS
-
-PHONE = 328  # the width of a narrow layout: a phone of 360 px leaves 328 to the text
 
 
 def legend(scene: Scene, y: Pixels, entries: Mapping[str, Mapping[str, Any]]) -> Pixels:

@@ -5,10 +5,9 @@ from typing import Any
 
 from tformer_lib.book.drawings.drawing import Drawing
 from tformer_lib.book.drawings.lettering import Pixels, listed, number, table
-from tformer_lib.book.drawings.primitives import Scene, Strength
+from tformer_lib.book.drawings.primitives import PHONE, Scene, Strength
 from tformer_lib.book.drawings.roles import KEY, QUERY, STREAM, VALUE, WEIGHTS, Role
 
-PHONE = 328  # the width of a narrow layout: a phone of 360 px leaves 328 to the text
 PARTS = {"Q": QUERY, "K": KEY, "V": VALUE}
 
 

@@ -5,10 +5,8 @@ from typing import Any
 
 from tformer_lib.book.drawings.drawing import Drawing
 from tformer_lib.book.drawings.lettering import Pixels, listed, number, table
-from tformer_lib.book.drawings.primitives import PAD, Scene, widest
+from tformer_lib.book.drawings.primitives import PAD, PHONE, Scene, widest
 from tformer_lib.book.drawings.roles import QUERY, STREAM, VALUE, Role
-
-PHONE = 328  # the width of a narrow layout: a phone of 360 px leaves 328 to the text
 
 
 def tokens_both_ways(

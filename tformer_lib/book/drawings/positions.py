@@ -6,10 +6,9 @@ from typing import Any
 
 from tformer_lib.book.drawings.drawing import Drawing
 from tformer_lib.book.drawings.lettering import Pixels, listed, number, table
-from tformer_lib.book.drawings.primitives import Scene, widest
+from tformer_lib.book.drawings.primitives import PHONE, Scene, widest
 from tformer_lib.book.drawings.roles import KEY, QUERY, STREAM, VALUE, WEIGHTS
 
-PHONE = 328  # the width of a narrow layout: a phone of 360 px leaves 328 to the text
 TURN = 2 * math.pi
 LOWERED = "₀₁₂₃₄₅₆₇₈₉"
 

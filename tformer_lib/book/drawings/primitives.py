@@ -17,6 +17,7 @@ from tformer_lib.book.drawings.roles import Role
 Strength = Literal["pale", "full", "plain", "faint"]
 Anchor = Literal["start", "middle", "end"]
 SIZE = 15.0
+PHONE = 328  # the width of a narrow layout: a phone of 360 px leaves 328 to the text
 PAD = 5.0
 FAINT = 0.45  # how much of a line is left that only leads the eye
 

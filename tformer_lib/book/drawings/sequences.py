@@ -6,10 +6,9 @@ from typing import Any
 
 from tformer_lib.book.drawings.drawing import Drawing
 from tformer_lib.book.drawings.lettering import Pixels, column_of, decimals, listed, number, table
-from tformer_lib.book.drawings.primitives import PAD, Scene, Strength, widest
+from tformer_lib.book.drawings.primitives import PAD, PHONE, Scene, Strength, widest
 from tformer_lib.book.drawings.roles import KEY, QUERY, VALUE, WEIGHTS, Role
 
-PHONE = 328  # the width of a narrow layout: a phone of 360 px leaves 328 to the text
 SPACE = "␣"  # how a space is shown
 
 

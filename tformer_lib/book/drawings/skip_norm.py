@@ -6,10 +6,9 @@ from typing import Any
 
 from tformer_lib.book.drawings.drawing import Drawing
 from tformer_lib.book.drawings.lettering import Pixels, listed, number, table, width_of
-from tformer_lib.book.drawings.primitives import Anchor, Scene, Strength
+from tformer_lib.book.drawings.primitives import PHONE, Anchor, Scene, Strength
 from tformer_lib.book.drawings.roles import KEY, QUERY, STREAM, VALUE
 
-PHONE = 328  # the width of a narrow layout: a phone of 360 px leaves 328 to the text
 SUM = 24  # the width of a plus on the stream
 
 

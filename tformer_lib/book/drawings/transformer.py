@@ -5,10 +5,9 @@ from typing import Any, Literal
 
 from tformer_lib.book.drawings.drawing import Drawing
 from tformer_lib.book.drawings.lettering import Pixels, listed, number, table, width_of
-from tformer_lib.book.drawings.primitives import PAD, Scene, widest
+from tformer_lib.book.drawings.primitives import PAD, PHONE, Scene, widest
 from tformer_lib.book.drawings.roles import KEY, QUERY, STREAM, VALUE, WEIGHTS, Role
 
-PHONE = 328  # the width of a narrow layout: a phone of 360 px leaves 328 to the text
 STEP = 74.0  # the height of a sublayer
 
 

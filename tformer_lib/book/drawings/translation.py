@@ -6,10 +6,8 @@ from typing import Any
 
 from tformer_lib.book.drawings.drawing import Drawing
 from tformer_lib.book.drawings.lettering import Pixels, listed, number, table, width_of
-from tformer_lib.book.drawings.primitives import PAD, Scene, Strength, widest
+from tformer_lib.book.drawings.primitives import PAD, PHONE, Scene, Strength, widest
 from tformer_lib.book.drawings.roles import KEY, QUERY, STREAM, VALUE, WEIGHTS, Role
-
-PHONE = 328  # the width of a narrow layout: a phone of 360 px leaves 328 to the text
 
 
 def two_stacks(
@@ -46,17 +44,24 @@ def two_stacks(
     def embedding(scene: Scene, x: Pixels, y: Pixels, room: Pixels, words: str) -> None:
         scene.box(x, y, room, 30, words, role=STREAM, strength="full", radius=4, bold=True)
 
-    def encoder(scene: Scene, x: Pixels, y: Pixels, room: Pixels) -> Pixels:
-        """From the source to C; returns the height of C's middle."""
-        middle = x + room / 2
-        scene.text(x, y + 8, "encoder reads", anchor="start", muted=True)
-        words_in(scene, x, y + 22, room, source, KEY, "pale")
+    def stack(
+        scene: Scene, x: Pixels, y: Pixels, room: Pixels, words: list[str], role: Role, name: str, mask: str
+    ) -> Pixels:
+        """What both begin with: tokens, E, and a box with a name and its mask; returns the middle."""
+        middle, tall = x + room / 2, 62 if name == "encoder" else 84
+        scene.text(x, y + 8, f"{name} reads", anchor="start", muted=True)
+        words_in(scene, x, y + 22, room, words, role, "pale")
         scene.arrow((middle, y + 54), (middle, y + 72))
         embedding(scene, x, y + 72, room, "E")
         scene.arrow((middle, y + 104), (middle, y + 122))
-        scene.box(x, y + 122, room, 62, radius=8, strength="plain")
-        scene.text(middle, y + 142, "encoder × M", bold=True)
-        scene.text(middle, y + 164, "padding masked", muted=True)
+        scene.box(x, y + 122, room, tall, radius=8, strength="plain")
+        scene.text(middle, y + 142, f"{name} × M", bold=True)
+        scene.text(middle, y + 163, mask, muted=True)
+        return middle
+
+    def encoder(scene: Scene, x: Pixels, y: Pixels, room: Pixels) -> Pixels:
+        """From the source to C; returns the height of C's middle."""
+        middle = stack(scene, x, y, room, source, KEY, "encoder", "padding masked")
         scene.arrow((middle, y + 186), (middle, y + 204))
         cell = min(34.0, (room - 96) / len(source))
         left = middle - cell * len(source) / 2
@@ -69,15 +74,7 @@ def two_stacks(
 
     def decoder(scene: Scene, x: Pixels, y: Pixels, room: Pixels) -> Pixels:
         """From what is read to what is asked; returns the height at which C comes in."""
-        middle = x + room / 2
-        scene.text(x, y + 8, "decoder reads", anchor="start", muted=True)
-        words_in(scene, x, y + 22, room, read, QUERY, "pale")
-        scene.arrow((middle, y + 54), (middle, y + 72))
-        embedding(scene, x, y + 72, room, "E")
-        scene.arrow((middle, y + 104), (middle, y + 122))
-        scene.box(x, y + 122, room, 84, radius=8, strength="plain")
-        scene.text(middle, y + 142, "decoder × M", bold=True)
-        scene.text(middle, y + 163, "causal mask", muted=True)
+        middle = stack(scene, x, y, room, read, QUERY, "decoder", "causal mask")
         scene.box(x + 12, y + 173, room - 24, 26, "cross-attention", role=VALUE, radius=4)
         scene.arrow((middle, y + 208), (middle, y + 226))
         embedding(scene, x, y + 226, room, "E^{T}")

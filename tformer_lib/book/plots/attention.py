@@ -201,7 +201,7 @@ def accuracy_by_length(
 @book_style
 def alignment(weights: Float[Tensor, "N S"], source: Sequence[str], target: Sequence[str]) -> BookFigure:
     """Attention weights as a map: written words down, read words across, each row summing to one."""
-    figure, axis = new_figure(height=3.4)
+    figure, axis = new_figure(height=2.9)
     image = axis.imshow(weights.numpy(force=True), vmin=0, vmax=1)
     axis.set_xticks(range(len(source)), source, rotation=45, ha="right")
     axis.set_yticks(range(len(target)), target)
