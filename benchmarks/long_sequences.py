@@ -1,8 +1,8 @@
 """Attention for long sequences: what each way of attending can still recall, each at its own learning rate.
 
 Two tasks of `tformer_lib.book.datasets.recall`. *Recall*: 8 to 64 pairs of a key and a value, then eight keys
-whose values are asked for. *Rewriting*: 8 to 16 keys, each written twice in any order, of which the last value is
-asked for. Every model is 64 wide, has one block or two, no positions, and is trained for 200 steps of 64
+whose values are asked for. *Rewriting*: 8 to 16 keys, each written twice in any order, of which the last value
+is asked for. Every model is 64 wide, has one block or two, no positions, and is trained for 200 steps of 64
 sequences. The learning rate is the best of three for each model alike, by 64 pairs (16 keys) that are drawn
 apart, with seed 0; with it the seeds 0, 1 and 2 are then judged on others.
 

@@ -23,6 +23,7 @@ WRITTEN = {
     "07_bert",
     "08_gpt",
     "09_translation",
+    "12_long_sequences",
 }
 MOST_WORDS, MOST_CELLS, LEAST_DRAWINGS = 2_500, 30, 3
 FIRST_SECTION = re.compile(r"^## ", re.MULTILINE)

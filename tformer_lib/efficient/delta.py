@@ -1,8 +1,9 @@
 """The delta rule: a state that corrects what it holds, and a gate that lets it forget.
 
-Schlag et al. (2021) write in a state only what it does not yet say; Yang et al. (2024) compute a chunk of such
-writes at once; Yang et al. (2025) add a gate. Two forms of one function: `delta_rule_steps`, token by token, is
-the definition; `delta_rule` works in chunks. A gate without the correction is a decaying linear attention.
+Schlag et al. (2021) write in a state only what it does not yet say; Yang et al. (2024) compute a chunk of
+such writes at once; Yang et al. (2025) add a gate. Two forms of one function: `delta_rule_steps`, token by
+token, is the definition; `delta_rule` works in chunks. A gate without the correction is a decaying linear
+attention.
 """
 
 import torch
@@ -66,9 +67,9 @@ def delta_rule(
     correct: bool = True,
     chunk: int = 32,
 ) -> tuple[Float[Tensor, "*batch N Dv"], Float[Tensor, "*batch Dh Dv"]]:
-    """`delta_rule_steps` in chunks: W solves (I + b tril(K K^T, -1)) W = b (V - K S), S' = S + K^T W.
+    """`delta_rule_steps` in chunks: C solves (I + b tril(K K^T, -1)) C = b (V - K S), S' = S + K^T C.
 
-    The rows of W are what a chunk's tokens write. A token's error depends on the writes before it in the
+    The rows of C are what a chunk's tokens write. A token's error depends on the writes before it in the
     chunk, and on no others: a triangular system of chunk equations, which is solved at once. With a gate each
     product of tokens n and s carries what the gates between them have left, and each with S what all of them
     have. Arguments and returns are those of `delta_rule_steps`; `chunk` is the number of tokens in a chunk.
@@ -104,8 +105,9 @@ def _check(q: Tensor, k: Tensor, v: Tensor) -> None:
 class DeltaAttend(Backend):
     """`delta_rule` of keys and queries of unit length, with a learned rate and, if wanted, a learned gate.
 
-    b_n = sigmoid(w . k_n + a), and g_n = sigmoid(w' . k_n + a') likewise, begun near 1: a token says by its key
-    how much is corrected and how much is kept. Heads of a layer share w and a. Always causal, without a cache.
+    b_n = sigmoid(w . k_n + a), and g_n = sigmoid(w' . k_n + a') likewise, begun near 1: a token says by its
+    key how much is corrected and how much is kept. Heads of a layer share w and a. Always causal, without a
+    cache.
 
     Args:
         d_head: the width Dh of a head.

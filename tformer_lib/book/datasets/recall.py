@@ -34,8 +34,8 @@ def associative_recall(
 ) -> Recall:
     """Rows of random pairs and queries; within a row no pair is asked for twice. Chance is 1 / n_values.
 
-    With several writes each key stands at so many places, in any order, each time with another draw of a value,
-    and the last one is asked for.
+    With several writes each key stands at so many places, in any order, each time with another draw of a
+    value, and the last one is asked for.
 
     Args:
         n_sequences: the number of rows B.

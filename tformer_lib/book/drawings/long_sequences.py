@@ -78,9 +78,7 @@ def who_sees_whom(
         gap = 20.0
         side = (room - (columns - 1) * gap) / columns
         scene = Scene(room, size=size)
-        places = [
-            ((i % columns) * (side + gap), (i // columns) * (side + 62)) for i in range(len(seen) + 2)
-        ]
+        places = [((i % columns) * (side + gap), (i // columns) * (side + 62)) for i in range(len(seen) + 2)]
         for (x, y), (name, rows) in zip(places, seen.items(), strict=False):
             panel(scene, x, y, side, name, f"{counts[name]} scores")
             _pairs(scene, x, y + 24, side / n, rows)
@@ -260,16 +258,11 @@ def reach_in_layers(
         for _ in range(layers):
             found.append({s for place in found[-1] for s, there in enumerate(rows[place]) if there})
         steps[name] = found
-    description = (
-        f"Rows of {n} places, the output above and the input at the bottom. "
-        + " ".join(
-            f"{name}: place {query + 1} reads "
-            + ", and through one layer more ".join(
-                f"{len(found)} of {n} places" for found in steps[name][1:]
-            )
-            + "."
-            for name in seen
-        )
+    description = f"Rows of {n} places, the output above and the input at the bottom. " + " ".join(
+        f"{name}: place {query + 1} reads "
+        + ", and through one layer more ".join(f"{len(found)} of {n} places" for found in steps[name][1:])
+        + "."
+        for name in seen
     )
     labels = ["input", *(f"layer {m}" for m in range(1, layers + 1))]
 
@@ -298,9 +291,7 @@ def reach_in_layers(
         wide = (room - (columns - 1) * gap) / columns
         scene, tall = Scene(room, size=size), 46.0 + 52 * layers + 22
         for i, name in enumerate(seen):
-            panel(
-                scene, (i % columns) * (wide + gap), (i // columns) * tall, (wide - label) / n, name, label
-            )
+            panel(scene, (i % columns) * (wide + gap), (i // columns) * tall, (wide - label) / n, name, label)
         scene.height = tall * -(-len(seen) // columns) - 14
         return scene
 
@@ -350,7 +341,9 @@ def chunks_and_state(
             if c + 1 < chunks:
                 level = 56 + unit + state / 2
                 end = (c + 1) * unit * (1 + gap)
-                scene.arrow((middle + state / 2 + 2, level), (end + unit / 2 - state / 2 - 3, level), role=STREAM)
+                scene.arrow(
+                    (middle + state / 2 + 2, level), (end + unit / 2 - state / 2 - 3, level), role=STREAM
+                )
                 scene.arrow((end - gap * unit / 2, level), (end - gap * unit / 2, 24 + unit / 2),
                             (end - 3, 24 + unit / 2), role=STREAM)  # fmt: skip
         scene.height = 64 + unit + state
