@@ -11,11 +11,11 @@ from tformer_lib.efficient.blocks import attend_blocks
 class BlockSparse(Backend):
     """`Attend` under a mask made of whole blocks, of which only those that are seen are computed.
 
-    A block of queries sees (a) the blocks less than `local` away, its own among them; (b) with a `stride`, all
-    of its own stretch of so many blocks, and the last block of every stretch ("fixed" attention in Child et al.
-    2019, section 4.3, in whole blocks): what an end has collected from its stretch in one layer, all others
-    may read in the next, so that two layers reach every block; (c) the first `n_global` blocks, which in turn
-    see everything unless causal (Beltagy et al. 2020, section 3.1). Self-attention only.
+    A block of queries sees (a) the blocks less than `local` away, its own among them; (b) with a `stride`,
+    all of its own stretch of so many blocks, and the last block of every stretch ("fixed" attention in Child
+    et al. 2019, section 4.3, in whole blocks): what an end has collected from its stretch in one layer, all
+    others may read in the next, so that two layers reach every block; (c) the first `n_global` blocks, which
+    in turn see everything unless causal (Beltagy et al. 2020, section 3.1). Self-attention only.
 
     Args:
         block: the number b of tokens in a block.

@@ -124,7 +124,8 @@ class TiledAttend(Backend):
             time is O(N window). None is all of them.
 
     Raises:
-        ValueError: if a tile or a window is empty, or a window is not causal; in forward, if shapes do not match, or causal queries outnumber keys.
+        ValueError: if a tile or a window is empty, or a window is not causal; in forward, if shapes do not
+            match, or causal queries outnumber keys.
         TypeError: in forward, if the mask is not boolean.
     """
 

@@ -1,6 +1,7 @@
 """Drawings of the chapter on long sequences. Every number and every mask in them comes in as an argument."""
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from tformer_lib.book.drawings.drawing import Drawing
@@ -45,7 +46,7 @@ def who_sees_whom(
     description = (
         f"Panels with keys down and queries across, {n} of each; a filled cell is a pair that is compared. "
         + ", ".join(f"{name}: {count} of {n * n} pairs" for name, count in counts.items())
-        + f". Low rank: {mixtures} mixtures of all keys in place of the keys, {mixtures * n} comparisons. State: "
+        + f". Low rank: {mixtures} mixtures of all keys in their place, {mixtures * n} comparisons. State: "
         "keys and values are added to a matrix U of fixed size, which the queries read; no pair is compared."
     )
 
@@ -117,10 +118,10 @@ def online_tiles(
         for i, (z, v, state) in enumerate(zip(scores, values, states, strict=True))
     )
     ratio = number(states[-1][2] / states[-1][1], 4)
-    old = [number(a[0] - b[0], 0) for a, b in zip(states, states[1:], strict=False)]
+    old = [number(a[0] - b[0], 0) for a, b in pairwise(states)]
     description = (
-        f"Only one tile is in fast memory at a time. {said[0].upper()}{said[1:]}. Between tiles both sums are "
-        f"multiplied by e to the {', '.join(old)}. The last weighted sum over the last sum is {ratio}."
+        f"Only one tile is in fast memory at a time. {said[0].upper()}{said[1:]}. Between tiles both sums "
+        f"are multiplied by e to the {', '.join(old)}. The last weighted sum over the last sum is {ratio}."
     )
 
     def tile(scene: Scene, x: Pixels, y: Pixels, cell: Pixels, i: int) -> None:
@@ -191,8 +192,9 @@ def window_in_blocks(mask: Any, block: int, *, title: str = "A window, computed 
         raise ValueError("a pair that is seen lies in no block that is computed")
     visible, computed = sum(map(sum, seen)), sum(map(sum, met))
     description = (
-        f"Keys down, queries across, {n} of each, in blocks of {block}. Filled: {visible} pairs that the window "
-        f"sees. Hatched: {computed - visible} that are computed in the same blocks and masked. Empty: the other "
+        f"Keys down, queries across, {n} of each, in blocks of {block}. "
+        f"Filled: {visible} pairs that the window sees. "
+        f"Hatched: {computed - visible} that are computed in the same blocks and masked. Empty: the other "
         f"{n * n - computed} of {n * n}, which are never computed."
     )
 
@@ -316,8 +318,8 @@ def chunks_and_state(
     inside = tokens * (tokens + 1) // 2
     description = (
         f"{chunks} chunks of {tokens} tokens. Inside each the {inside} pairs on and before the diagonal are "
-        "compared, a triangle with keys down and queries across. What lies before a chunk comes in as one matrix "
-        "U; the chunk's keys and values are added to it and it is handed on, of the same size."
+        "compared, a triangle with keys down and queries across. What lies before a chunk comes in as one "
+        "matrix U; the chunk's keys and values are added to it and it is handed on, of the same size."
     )
 
     def triangle(scene: Scene, x: Pixels, y: Pixels, cell: Pixels) -> None:
@@ -336,8 +338,8 @@ def chunks_and_state(
             scene.text(middle, 9, f"chunk {c + 1}", bold=True)
             triangle(scene, x, 24, cell)
             scene.arrow((middle, 28 + unit), (middle, 52 + unit))
-            scene.box(middle - state / 2, 56 + unit, state, state, f"U_{{{c + 1}}}", role=STREAM, strength="full",
-                      radius=4)  # fmt: skip
+            left = middle - state / 2
+            scene.box(left, 56 + unit, state, state, f"U_{{{c + 1}}}", role=STREAM, strength="full", radius=4)
             if c + 1 < chunks:
                 level = 56 + unit + state / 2
                 end = (c + 1) * unit * (1 + gap)
