@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import torch
+import torch._inductor.config
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -79,9 +80,10 @@ class Half(FastDecoder):
 
 
 def compiled(vocab: int, settings: Settings) -> FastDecoder:
-    """The entry's model, compiled when it is first called; as it is where there is no compiler."""
+    """The entry's model, compiled when it is first called, afresh; as it is where there is no compiler."""
     model = FastDecoder(vocab, settings)
     if has_compiler():
+        torch._inductor.config.force_disable_caches = True  # what an earlier run left would be a head start
         model.compile()
     return model
 
