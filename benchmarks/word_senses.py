@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from minilm import content_words
 from torch import Tensor
-from torch.nn.functional import normalize
+from torch.nn.functional import cosine_similarity, normalize
 
 from tformer_lib.book.recorded import record
 from tformer_lib.models.bert import BERT
@@ -148,7 +148,7 @@ def main() -> None:
     """Compare, and record."""
     model, tokenizer = load_minilm()
     cls, sep = (tokenizer.special_tokens[name] for name in ("[CLS]", "[SEP]"))
-    results: dict[str, Any] = {"sentences": SENTENCES, "cosines": {}}
+    results: dict[str, Any] = {"sentences": SENTENCES, "cosines": {}, "first": {}}
     for word, senses in SENTENCES.items():
         texts = [text for group in senses.values() for text in group]
         rows = [[cls, *tokenizer.encode(text), sep] for text in texts]
@@ -163,6 +163,8 @@ def main() -> None:
                 found[name].append(compared(vectors))
                 print(word, name, depth, found[name][-1], flush=True)
         results["cosines"][word] = found
+        here, alike, other = (read[n][-1][n % half + 2] for n in (0, 1, half + 1))
+        results["first"][word] = [round(float(cosine_similarity(here, x, dim=0)), 4) for x in (alike, other)]
     print(record("word_senses", results, seeds=[0]))
 
 
