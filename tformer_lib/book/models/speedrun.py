@@ -6,7 +6,7 @@ each step, where the clock may be stopped, and returns its model, which maps tok
 """
 
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -136,14 +136,19 @@ class FastDecoder(nn.Module):
 
     def attention(self, x: Float[Tensor, "B N D"], *matrices: Tensor) -> Float[Tensor, "B N D"]:
         """Causal self-attention."""
-        *maps, outward = matrices
-        q, k, v = ((x @ each.T).unflatten(-1, (self.settings.heads, -1)).transpose(1, 2) for each in maps)
+        W_q, W_k, W_v, W_o = matrices
+        made = (x @ W_q.T, x @ W_k.T, self.values(x, W_v))
+        q, k, v = (each.unflatten(-1, (self.settings.heads, -1)).transpose(1, 2) for each in made)
         if self.settings.qk_norm:
             q, k = self.norm(q), self.norm(k)
         if self.settings.rotary:
             q, k = self.turn(q), self.turn(k)
         read = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        return read.transpose(1, 2).flatten(2) @ outward.T
+        return read.transpose(1, 2).flatten(2) @ W_o.T
+
+    def values(self, x: Float[Tensor, "B N D"], W_v: Tensor) -> Float[Tensor, "B N D"]:
+        """The values, W_v x."""
+        return x @ W_v.T
 
     def mlp(self, x: Float[Tensor, "B N D"], inward: Tensor, outward: Tensor) -> Float[Tensor, "B N D"]:
         """Two maps and the activation between them; a product costs less than a square with its gradient."""
@@ -220,7 +225,13 @@ class StackedMuon:
             stack.sub_(orthogonalise_all(ahead, self.polynomials, self.square), alpha=length)
 
 
-def fast(text: Tensor, vocab: int, seed: int, settings: Settings | None = None) -> Run:
+def fast(
+    text: Tensor,
+    vocab: int,
+    seed: int,
+    settings: Settings | None = None,
+    build: Callable[[int, Settings], FastDecoder] = FastDecoder,
+) -> Run:
     """Our entry in the table "gradients": one block, tables of characters, Muon.
 
     Args:
@@ -228,10 +239,11 @@ def fast(text: Tensor, vocab: int, seed: int, settings: Settings | None = None) 
         vocab: how many different ones there are.
         seed: of the first weights and of the batches.
         settings: other ones than the entry's.
+        build: makes the model.
     """
     s = settings or Settings()
     seed_everything(seed)
-    model = FastDecoder(vocab, s)
+    model = build(vocab, s)
     matrices = [model.squares, model.wides]
     others = [p for p in model.parameters() if all(p is not each for each in matrices)]
     values = POLAR_EXPRESS if s.polar else JORDAN
