@@ -391,6 +391,25 @@ def one_column(**changes):
     return translation.one_column(**(arguments | changes))
 
 
+def cut_paths(**changes):
+    cuts = {
+        "nothing hidden": (False, False, False),
+        "decoder may not read PM": (True, False, False),
+        "hour may not read PM": (False, True, False),
+        "nobody may": (True, True, True),
+    }
+    return translation.cut_paths(**({"hour": "9", "half": "␣PM", "written": "21", "cuts": cuts} | changes))
+
+
+def one_sequence(**changes):
+    arguments = {
+        "source": ["March", "␣14", "end"],
+        "read": ["begin", "14", ".", "␣März"],
+        "asked": ["14", ".", "␣März", "end"],
+    }
+    return translation.one_sequence(**(arguments | changes))
+
+
 EXAMPLES = (
     soft_lookup,
     attention_matrices,
@@ -446,4 +465,6 @@ EXAMPLES = (
     beam_tree,
     ngram_brackets,
     one_column,
+    cut_paths,
+    one_sequence,
 )

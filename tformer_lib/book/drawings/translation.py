@@ -454,10 +454,10 @@ def cut_paths(
         for name, cut in cuts.items()
     )
     description = (
-        f"Source tokens {hour}, {others} and {half} stand above their columns of C, and below these stands "
-        f"{written}, which the decoder writes. Three paths lead from {half} to {written}. 1: the decoder reads "
-        f"{half}'s column. 2: inside the encoder {hour}'s column reads {half}, and the decoder reads {hour}'s "
-        f"column. 3: the columns of other tokens read {half}, and are read. Cut are, {said}."
+        f"Source tokens {hour}, {others} and {half} stand above their columns of C, and below these "
+        f"stands {written}, which the decoder writes. Three paths lead from {half} to {written}. 1: the "
+        f"decoder reads {half}'s column. 2: inside the encoder {hour}'s column reads {half}, and the decoder "
+        f"reads {hour}'s column. 3: the columns of other tokens read {half}, and are read. Cut are, {said}."
     )
 
     def paths(scene: Scene, room: Pixels) -> None:
