@@ -22,6 +22,7 @@ from tformer_lib.pretrained.checkpoint import Source, weight_and_bias
 from tformer_lib.pretrained.settings import ACTIVATIONS, Settings
 
 SHARED = "model.shared.weight"
+MATRICES = {"q_proj": "W_q", "k_proj": "W_k", "v_proj": "W_v", "out_proj": "W_o"}
 IGNORED = r"model\.(en|de)coder\.embed_positions\.weight"  # sines and cosines, which are computed here
 
 
@@ -45,7 +46,7 @@ class HalvedPositions(nn.Module):
 
 
 class Marian(Translator):
-    """logits_t = E h_t + c, and minus infinity for the begin token, which is the padding and is never written.
+    """logits_t = E h_t + c, but minus infinity for the begin token: it is the padding, and is never written.
 
     A target begins with the token that also pads. Without a rule the decoder might write it; `transformers`
     forbids it when it writes, and this class in its logits.
@@ -124,7 +125,9 @@ def build(
 def _token(settings: Settings, name: str, vocab: int) -> int:
     value = settings.get(name)
     if type(value) is not int or not 0 <= value < vocab:
-        raise ValueError(f"{settings.where}: {name} must be a token's number below {vocab}, got {brief(value)}")
+        raise ValueError(
+            f"{settings.where}: {name} must be a token's number below {vocab}, got {brief(value)}"
+        )
     return value
 
 
@@ -153,7 +156,12 @@ def sources(model: Marian, names: Iterable[str]) -> list[Source]:
         for i in range(stack.config.n_blocks):
             theirs, ours = f"model.{side}.layers.{i}", f"{side}.blocks.{i}"
             for name, target in attentions[side].items():
-                for matrix, W in (("q_proj", "W_q"), ("k_proj", "W_k"), ("v_proj", "W_v"), ("out_proj", "W_o")):
+                for matrix, W in (
+                    ("q_proj", "W_q"),
+                    ("k_proj", "W_k"),
+                    ("v_proj", "W_v"),
+                    ("out_proj", "W_o"),
+                ):
                     found += weight_and_bias(f"{theirs}.{name}.{matrix}", f"{ours}.{target}.{W}", d, d)
                 found += weight_and_bias(f"{theirs}.{name}_layer_norm", f"{ours}.{target}_norm", d)
             found += weight_and_bias(f"{theirs}.fc1", f"{ours}.mlp.W_in", f, d)
