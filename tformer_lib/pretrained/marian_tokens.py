@@ -74,7 +74,7 @@ class MarianTokens:
         Raises:
             ValueError: if a number is not in the vocabulary.
         """
-        ids = [int(number) for number in ids]
+        ids = list(ids)
         unknown = [number for number in ids if number not in self.pieces]
         if unknown:
             raise ValueError(f"no token has the number {unknown[0]}: there are {len(self.pieces)}")
