@@ -340,6 +340,15 @@ def embedding_sum(**changes):
     return bert.embedding_sum(**({"tokens": tokens, "segments": [0, 0, 0, 0, 1, 1, 1]} | changes))
 
 
+def pretraining(**changes):
+    arguments = {
+        "tokens": ["[CLS]", "we", "[MASK]", "it", "[SEP]", "it", "[MASK]", "late", "[SEP]"],
+        "segments": [0, 0, 0, 0, 0, 1, 1, 1, 1],
+        "asked": {2: "saw", 6: "was"},
+    }
+    return bert.pretraining(**(arguments | changes))
+
+
 def tags_and_pieces(**changes):
     arguments = {
         "pieces": ["ad", "##j", "##ust", "the", "liv", "##ing", "ro", "##om"],
@@ -459,6 +468,7 @@ EXAMPLES = (
     leakage,
     three_fates,
     embedding_sum,
+    pretraining,
     tags_and_pieces,
     two_stacks,
     forced_reading,
