@@ -14,7 +14,7 @@ OLD: Rows = (  # a box or a plus, whether it is new, and the numbers that leave 
     ("token + place", False, ""),
     ("LayerNorm", False, "D"),
     ("q, k, v", False, "3D"),
-    ("average, W_{o}", False, "D"),
+    ("average, Ω_{o}", False, "D"),
     ("+", False, ""),
     ("LayerNorm", False, "D"),
     ("MLP: GELU, 4D", False, "D"),
@@ -26,7 +26,7 @@ NEW: Rows = (
     ("q, fewer k, v", True, "D + 2H_{kv}D_{h}"),
     ("QK-norm", True, ""),
     ("rotation", True, ""),
-    ("average, W_{o}", False, "D"),
+    ("average, Ω_{o}", False, "D"),
     ("+", False, ""),
     ("RMSNorm", True, "D"),
     ("SwiGLU, 8D/3", True, "D"),
@@ -133,7 +133,7 @@ def on_a_circle(
         scene.height = 24 + each
         return scene
 
-    return Drawing(title, description, layout(520, 200, 15), layout(PHONE, 160, 14))
+    return Drawing(title, description, layout(520, 176, 15), layout(PHONE, 160, 14))
 
 
 def shared_heads(
@@ -286,7 +286,7 @@ def experts(
         xs = [(i + 0.5) * step for i in range(len(shares))]
         scene.token(room / 2, 2, token, 110, role=STREAM)
         scene.arrow((room / 2, 32), (room / 2, 50))
-        scene.box(0, 50, room, 28, "router: softmax(W x)", radius=5)
+        scene.box(0, 50, room, 28, "router: softmax(Ω_{e} x)", radius=5)
         base = 150.0
         scene.line((0, base), (room, base))
         for i, (x, p) in enumerate(zip(xs, shares, strict=True)):
