@@ -19,9 +19,10 @@ An entry is a generator function, to be added to `ENTRIES`: `fast` in `tformer_l
 is one. It yields after each step, where its clock is stopped, and returns its model. If it has no steps, one
 `yield` anywhere does.
 
-The recipe's own run takes two minutes a seed and is kept in `_build/speedrun/`; `--shares` takes each of the
-changes away that lead to our entry. To have the ratio as most laptops would, set ATEN_CPU_CAPABILITY=avx2,
-MKL_ENABLE_INSTRUCTIONS=AVX2 and ONEDNN_MAX_CPU_ISA=AVX2. `--record` records all that is kept.
+The recipe's own run takes two minutes a seed and is kept in `_build/speedrun/`. `--shares` takes each of the
+changes away that lead to our entry, and adds each of those that it was tried with. To have the ratio as most
+laptops would, set ATEN_CPU_CAPABILITY=avx2, MKL_ENABLE_INSTRUCTIONS=AVX2 and ONEDNN_MAX_CPU_ISA=AVX2.
+`--record` records all that is kept.
 """
 
 import argparse
@@ -41,6 +42,7 @@ from torch import Tensor, nn
 
 from tformer_lib.book.models.recipes import BASELINE, BATCH, CONTEXT
 from tformer_lib.book.models.speedrun import CHANGES, PLAIN, Run, Settings, counts, fast
+from tformer_lib.book.models.speedrun_tried import TRIED
 from tformer_lib.book.recorded import record
 from tformer_lib.data.windows import RandomWindows
 from tformer_lib.models.language import language_loss
@@ -195,7 +197,7 @@ def gather(kept: Runs) -> None:
     """Record all that is kept."""
     found = kept.kept()
     bases = {key[1]: result for key, result in found.items() if key[0] == "baseline"}
-    tables: dict[str, list[dict[str, Any]]] = {"entry": [], "share": []}
+    tables: dict[str, list[dict[str, Any]]] = {"entry": [], "share": [], "tried": []}
     for (kind, *key), result in sorted(found.items(), key=lambda item: str(item[0])):
         if kind in tables:
             name, instructions, seed = key
@@ -209,8 +211,9 @@ def gather(kept: Runs) -> None:
         "baseline": [{"seed": seed, **result} for seed, result in sorted(bases.items())],
         "entries": tables["entry"],
         "shares": tables["share"],
+        "tried": tables["tried"],
     }
-    spent = sum(line["cpu_seconds"] for line in (*results["baseline"], *tables["entry"], *tables["share"]))
+    spent = sum(line["cpu_seconds"] for line in (*results["baseline"], *chain(*tables.values())))
     record("speedrun", results, seeds=sorted(bases), cpu_seconds=spent)
 
 
@@ -230,6 +233,8 @@ def main() -> None:
         if options.shares:
             without = {name: replace(Settings(), **fields) for name, fields in CHANGES.items()}
             runs |= {("share", name): partial(fast, settings=each) for name, each in without.items()}
+            more = TRIED.items()
+            runs |= {("tried", name): partial(fast, settings=s, build=build) for name, (s, build) in more}
         for (kind, name), entry in runs.items():
             make = partial(measure, entry, text, seed)
             print(row(name, seed, kept.keep(kind, name, instructions, seed, make=make), target), flush=True)

@@ -194,18 +194,24 @@ def visit_cell(translator, node: HideCodeCellNode) -> None:
     )
 
 
+SETUP = re.compile(  # how a line of a cell begins that only prepares the others
+    r"(?:import|from|try|except|%|torch\.(?:manual_seed|set_num_threads)\b)"
+)
+
+
 def what_is_in(code: str) -> str:
     """What a closed cell holds, in a few words."""
-    if re.search(r"^\s*(import|from) ", code, re.MULTILINE) and "def " not in code:
+    statements = re.findall(r"^[^\s#)\]}].*", code, re.MULTILINE)
+    if statements and all(SETUP.match(line) for line in statements):
         return "Setup: imports"
     defined = re.findall(r"^(?:def|class) (\w+)", code, re.MULTILINE)
     if defined:
         return (
             f"Code: {', '.join(defined[:3])}{' and more' if len(defined) > 3 else ''}"
         )
-    if re.search(r"\bplots?\.", code):
+    if re.search(r"\bplots?\.|^draw\.", code, re.MULTILINE):
         return "Code of the figure"
-    return "Code"
+    return "Code of the table" if re.search(r"^table\(", code, re.MULTILINE) else "Code"
 
 
 class CellPrompts(SphinxPostTransform):

@@ -341,6 +341,15 @@ def embedding_sum(**changes):
     return bert.embedding_sum(**({"tokens": tokens, "segments": [0, 0, 0, 0, 1, 1, 1]} | changes))
 
 
+def pretraining(**changes):
+    arguments = {
+        "tokens": ["[CLS]", "we", "[MASK]", "it", "[SEP]", "it", "[MASK]", "late", "[SEP]"],
+        "segments": [0, 0, 0, 0, 0, 1, 1, 1, 1],
+        "asked": {2: "saw", 6: "was"},
+    }
+    return bert.pretraining(**(arguments | changes))
+
+
 def tags_and_pieces(**changes):
     arguments = {
         "pieces": ["ad", "##j", "##ust", "the", "liv", "##ing", "ro", "##om"],
@@ -421,6 +430,25 @@ def steps_of(**changes):
     return modern_decoder.steps_of(**({"gradient": G, "steps": steps} | changes))
 
 
+def cut_paths(**changes):
+    cuts = {
+        "nothing hidden": (False, False, False),
+        "decoder may not read PM": (True, False, False),
+        "hour may not read PM": (False, True, False),
+        "nobody may": (True, True, True),
+    }
+    return translation.cut_paths(**({"hour": "9", "half": "␣PM", "written": "21", "cuts": cuts} | changes))
+
+
+def one_sequence(**changes):
+    arguments = {
+        "source": ["March", "␣14", "end"],
+        "read": ["begin", "14", ".", "␣März"],
+        "asked": ["14", ".", "␣März", "end"],
+    }
+    return translation.one_sequence(**(arguments | changes))
+
+
 EXAMPLES = (
     soft_lookup,
     attention_matrices,
@@ -470,6 +498,7 @@ EXAMPLES = (
     leakage,
     three_fates,
     embedding_sum,
+    pretraining,
     tags_and_pieces,
     two_stacks,
     forced_reading,
@@ -482,4 +511,6 @@ EXAMPLES = (
     latent,
     experts,
     steps_of,
+    cut_paths,
+    one_sequence,
 )

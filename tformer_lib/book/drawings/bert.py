@@ -383,3 +383,97 @@ def tags_and_pieces(
     )
     paints: list[Paint] = [{"role": KEY}, {"role": VALUE, "strength": "full"}, {"role": STREAM}]
     return Drawing(title, description, *along_words(rows, paints, size=14))
+
+
+def pretraining(
+    tokens: Sequence[str],
+    segments: Sequence[int],
+    asked: Mapping[int, str],
+    *,
+    follows: bool = True,
+    title: str = "Pre-training: one row, two questions",
+) -> Drawing:
+    """A row of two segments through the encoder, the heads on its outputs, and their losses.
+
+    Args:
+        tokens: what the model reads; the first is [CLS].
+        segments: the segment of each, 0 or 1; they are called A and B.
+        asked: the true token at each place where the model is asked for it.
+        follows: whether B follows A.
+        title: what it shows.
+
+    Raises:
+        ValueError: if the lengths differ, there are not two segments one after the other, or no place or one
+            that is not in the row is asked for.
+    """
+    tokens = listed(tokens, "tokens")
+    parts = [int(s) for s in listed(segments, "segments", len(tokens))]
+    if sorted(parts) != parts or set(parts) != {0, 1}:
+        raise ValueError(f"segments are some 0 and then some 1, got {parts}")
+    if not asked or not all(0 < place < len(tokens) for place in asked):
+        raise ValueError(f"asked for are {list(asked)}, and the row has the places 1 to {len(tokens) - 1}")
+    asked, second = dict(sorted(asked.items())), parts.index(1)
+    said = "follows" if follows else "does not"
+    outputs = {0, *asked}
+    holes = [f"−ln p({true})" for true in asked.values()]
+    every, whole = "encoder: every token reads all others", "the loss: the first + the mean of the others"
+    description = (
+        f"The row {' '.join(tokens)}: segment A up to place {second}, then segment B. It enters the encoder, "
+        f"in which every token reads all others. Of the outputs, [CLS] is read by the head for the next "
+        f"sentence, whose loss is −ln p({said}), and the places {', '.join(str(n + 1) for n in asked)} by "
+        f"the head for holes, whose loss is the mean of {', '.join(holes)}. The two losses are added."
+    )
+    paints: list[Paint] = [HIDDEN if n in asked else {"role": KEY} for n in range(len(tokens))]
+
+    def output(scene: Scene, x: Pixels, y: Pixels, width: Pixels, height: Pixels, n: int) -> None:
+        read = n in outputs
+        scene.box(x, y, width, height, f"h_{{{n + 1}}}" if read else "", radius=4,
+                  role=STREAM if read else None, strength="full" if read else "faint")  # fmt: skip
+
+    wide = Scene(680, size=14)
+    spots, fits = wide.places(0, 680, tokens, gap=6)
+    edges = [(x - w / 2, x + w / 2) for x, w in spots]
+    for a, b, letter in ((0, second - 1, "A"), (second, len(tokens) - 1, "B")):
+        wide.brace(edges[a][0], edges[b][1], 32, f"segment {letter}", up=True)
+    split = edges[min(asked)][0]
+    for n, ((x, w), word) in enumerate(zip(spots, tokens, strict=True)):
+        wide.token(x, 38, word, w, size=fits, **paints[n])
+        wide.arrow((x, 68), (x, 86), role=STREAM, width=2)
+        wide.arrow((x, 124), (x, 142), role=STREAM, width=2)
+        output(wide, x - w / 2, 142, w, 28, n)
+        if n in outputs:
+            wide.arrow((x, 170), (x, 196), role=STREAM, width=2)
+    wide.box(0, 86, 680, 38, every, role=STREAM, radius=6)
+    heads = (
+        (0.0, split - 16, "does B follow A?", f"−ln p({said})"),
+        (split, 680 - split, "which token?", ", ".join(holes)),
+    )
+    for x, width, question, loss in heads:
+        wide.box(x, 196, width, 32, question, radius=6, strength="plain", bold=True)
+        wide.arrow((x + width / 2, 228), (x + width / 2, 248))
+        wide.text(x + width / 2, 260, loss)
+        wide.arrow((x + width / 2, 272), (x + width / 2, 292))
+    wide.box(0, 292, 680, 32, whole, role=QUERY, strength="full", radius=6)
+    wide.height = 326
+
+    narrow = Scene(PHONE, size=13.5)
+    first = max(width_of(word, 13.5) for word in tokens) + 2 * PAD
+    asks = {0: ("does B follow A?", f"−ln p({said})")}
+    asks |= {n: ("which token?", f"−ln p({true})") for n, true in asked.items()}
+    left, end = first + 120, 0.0
+    for n, word in enumerate(tokens):
+        y = 22.0 + 38 * n + 24 * parts[n]
+        if n in (0, second):
+            narrow.text(0, y - 11, f"segment {'AB'[parts[n]]}", anchor="start", muted=True)
+        narrow.token(first / 2, y, word, first, **paints[n])
+        for x in (first, first + 52):
+            narrow.arrow((x, y + 15), (x + 16, y + 15), role=STREAM, width=2)
+        output(narrow, first + 68, y, 40, 30, n)
+        for i, line in enumerate(asks.get(n, ())):
+            narrow.text(left, y + 6 + 18 * i, line, anchor="start", bold=i == 0, size=LEAST)
+        end = y + 30
+    narrow.box(first + 16, 22, 36, end - 22, role=STREAM, radius=6)
+    narrow.text(PHONE / 2, end + 16, every, size=LEAST)
+    narrow.box(0, end + 36, PHONE, 32, whole, role=QUERY, strength="full", radius=6, size=LEAST)
+    narrow.height = end + 70
+    return Drawing(title, description, wide, narrow)

@@ -6,7 +6,7 @@ each step, where the clock may be stopped, and returns its model, which maps tok
 """
 
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,13 +112,15 @@ class FastDecoder(nn.Module):
         return self.norm(x) @ self.readout.T
 
     def embed(self, tokens: Int[Tensor, "B N"]) -> Float[Tensor, "B N D"]:
-        """A vector of each character, of each before it, and of the last two together, three, ..."""
-        x, code, earlier = F.embedding(tokens, self.tables[0]), tokens, self.settings.earlier
+        """Sums vectors of each character, of those before it, and of the last 2, 3, ... as one."""
+        (_, n), earlier, rows = tokens.shape, self.settings.earlier, self.settings.rows
+        x, code = F.embedding(tokens, self.tables[0]), tokens
         for back in range(1, 1 + earlier):
-            x = x + F.pad(F.embedding(tokens, self.tables[back]), (0, 0, back, 0))[:, : tokens.shape[1]]
+            before = F.embedding(tokens, self.tables[back])
+            x = x + F.pad(before, (0, 0, back, 0))[:, :n]
         for back in range(1, 1 + self.settings.grams):
-            code = code * self.vocab + F.pad(tokens, (back, 0))[:, : tokens.shape[1]]
-            x = x + F.embedding(code % self.settings.rows, self.tables[earlier + back])
+            code = code * self.vocab + F.pad(tokens, (back, 0))[:, :n]
+            x = x + F.embedding(code % rows, self.tables[earlier + back])
         return x
 
     @staticmethod
@@ -134,14 +136,19 @@ class FastDecoder(nn.Module):
 
     def attention(self, x: Float[Tensor, "B N D"], *matrices: Tensor) -> Float[Tensor, "B N D"]:
         """Causal self-attention."""
-        *maps, outward = matrices
-        q, k, v = ((x @ each.T).unflatten(-1, (self.settings.heads, -1)).transpose(1, 2) for each in maps)
+        W_q, W_k, W_v, W_o = matrices
+        made = (x @ W_q.T, x @ W_k.T, self.values(x, W_v))
+        q, k, v = (each.unflatten(-1, (self.settings.heads, -1)).transpose(1, 2) for each in made)
         if self.settings.qk_norm:
             q, k = self.norm(q), self.norm(k)
         if self.settings.rotary:
             q, k = self.turn(q), self.turn(k)
         read = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        return read.transpose(1, 2).flatten(2) @ outward.T
+        return read.transpose(1, 2).flatten(2) @ W_o.T
+
+    def values(self, x: Float[Tensor, "B N D"], W_v: Tensor) -> Float[Tensor, "B N D"]:
+        """The values, W_v x."""
+        return x @ W_v.T
 
     def mlp(self, x: Float[Tensor, "B N D"], inward: Tensor, outward: Tensor) -> Float[Tensor, "B N D"]:
         """Two maps and the activation between them; a product costs less than a square with its gradient."""
@@ -218,27 +225,36 @@ class StackedMuon:
             stack.sub_(orthogonalise_all(ahead, self.polynomials, self.square), alpha=length)
 
 
-def fast(text: Tensor, vocab: int, seed: int, settings: Settings | None = None) -> Run:
-    """Our entry in the table "gradients": one block that reads tables of characters, under Muon.
+def fast(
+    text: Tensor,
+    vocab: int,
+    seed: int,
+    settings: Settings | None = None,
+    build: Callable[[int, Settings], FastDecoder] = FastDecoder,
+) -> Run:
+    """Our entry in the table "gradients": one block, tables of characters, Muon.
 
     Args:
         text: the characters to train on, as numbers.
         vocab: how many different ones there are.
         seed: of the first weights and of the batches.
         settings: other ones than the entry's.
+        build: makes the model.
     """
     s = settings or Settings()
     seed_everything(seed)
-    model = FastDecoder(vocab, s)
+    model = build(vocab, s)
     matrices = [model.squares, model.wides]
     others = [p for p in model.parameters() if all(p is not each for each in matrices)]
-    muon = StackedMuon(matrices, POLAR_EXPRESS if s.polar else JORDAN, s.square) if s.muon else None
+    values = POLAR_EXPRESS if s.polar else JORDAN
+    muon = StackedMuon(matrices, values, s.square) if s.muon else None
     groups = [{"params": others, "peak": s.table_rate}]
     groups += [] if s.muon else [{"params": matrices, "peak": s.rate}]
-    adam = torch.optim.AdamW(groups, fused=True, betas=(0.8, 0.98), eps=1e-10, weight_decay=0.0)
-    batches = RandomWindows(text, batch=s.batch, length=WINDOW, steps=s.steps, seed=seed)
-    for step, batch in enumerate(batches):
-        loss = F.cross_entropy(model(batch[:, :-1]).flatten(0, 1), batch[:, 1:].flatten())
+    adam = torch.optim.Adam(groups, fused=True, betas=(0.8, 0.98), eps=1e-10)
+    shape = {"batch": s.batch, "length": WINDOW, "steps": s.steps}
+    for step, batch in enumerate(RandomWindows(text, seed=seed, **shape)):
+        logits, nexts = model(batch[:, :-1]), batch[:, 1:]
+        loss = F.cross_entropy(logits.flatten(0, 1), nexts.flatten())
         loss.backward()
         share = schedule(step, s)
         if muon is not None:

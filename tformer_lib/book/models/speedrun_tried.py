@@ -1,0 +1,107 @@
+"""What the speedrun's entry was tried with and does without: `FastDecoder` with one thing more."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import torch
+import torch._inductor.config
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from tformer_lib.book.models.speedrun import CHANGES, FastDecoder, Settings
+
+Build = Callable[[int, Settings], FastDecoder]
+
+
+class Capped(FastDecoder):
+    """Logits c tanh(z / c), which stay between -c and c."""
+
+    bound = 15.0
+
+    def forward(self, tokens: Int[Tensor, "B N"]) -> Float[Tensor, "B N vocab"]:
+        """Logits for the token after each."""
+        return self.bound * (super().forward(tokens) / self.bound).tanh()
+
+
+class Averaged(FastDecoder):
+    """The model that is used is a running mean of those that were trained: m <- m + (w - m) / 10."""
+
+    share = 0.1
+
+    def __init__(self, vocab: int, settings: Settings):
+        super().__init__(vocab, settings)
+        self.means: list[Tensor] = []
+
+    def forward(self, tokens: Int[Tensor, "B N"]) -> Float[Tensor, "B N vocab"]:
+        """Logits for the token after each; in training, the weights are noted."""
+        if self.training:
+            weights = [p.detach() for p in self.parameters()]
+            if self.means:
+                torch._foreach_lerp_(self.means, weights, self.share)
+            else:
+                self.means = [w.clone() for w in weights]
+        return super().forward(tokens)
+
+    def train(self, mode: bool = True) -> "Averaged":
+        """The end of training puts the means in place, once."""
+        if not mode and self.means:
+            for p, mean in zip(self.parameters(), self.means, strict=True):
+                p.data.copy_(mean)
+            self.means = []
+        super().train(mode)
+        return self
+
+
+class ValueResidual(FastDecoder):
+    """The second block's values are the mean of its own and the first block's."""
+
+    def forward(self, tokens: Int[Tensor, "B N"]) -> Float[Tensor, "B N vocab"]:
+        """Logits for the token after each."""
+        self.first: Tensor | None = None
+        return super().forward(tokens)
+
+    def values(self, x: Float[Tensor, "B N D"], W_v: Tensor) -> Float[Tensor, "B N D"]:
+        """W_v x in the first block; in the others the mean of that and the first block's."""
+        v = super().values(x, W_v)
+        if self.first is None:
+            self.first = v
+            return v
+        return (v + self.first) / 2
+
+
+class Half(FastDecoder):
+    """Products in bfloat16."""
+
+    def forward(self, tokens: Int[Tensor, "B N"]) -> Float[Tensor, "B N vocab"]:
+        """Logits for the token after each, in float32."""
+        with torch.autocast("cpu", torch.bfloat16):
+            return super().forward(tokens).float()
+
+
+def compiled(vocab: int, settings: Settings) -> FastDecoder:
+    """The entry's model, compiled when it is first called, afresh; as it is where there is no compiler."""
+    model = FastDecoder(vocab, settings)
+    if has_compiler():
+        torch._inductor.config.force_disable_caches = True  # what an earlier run left would be a head start
+        model.compile()
+    return model
+
+
+def has_compiler() -> bool:
+    """Whether PyTorch can compile here."""
+    try:
+        torch.compile(lambda x: F.relu(x) + 1)(torch.ones(2))
+    except Exception:  # what is missing differs: a C++ compiler, its headers, Python's
+        return False
+    return True
+
+
+TWO_BLOCKS = replace(Settings(), **CHANGES["two blocks, half the rows"])
+TRIED: dict[str, tuple[Settings, Build]] = {
+    "logits capped at 15": (Settings(), Capped),
+    "a running mean of the weights": (Settings(), Averaged),
+    "two blocks, values of the first in both": (TWO_BLOCKS, ValueResidual),
+    "products in bfloat16": (Settings(), Half),
+    "compiled": (Settings(), compiled),
+}
