@@ -22,6 +22,7 @@ WRITTEN = {
     "06_transformer",
     "07_bert",
     "08_gpt",
+    "08b_modern_decoder",
     "09_translation",
     "12_long_sequences",
 }

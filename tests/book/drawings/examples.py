@@ -7,6 +7,7 @@ from tformer_lib.book.drawings import (
     heads,
     layers,
     long_sequences,
+    modern_decoder,
     notation,
     positions,
     sequences,
@@ -442,6 +443,54 @@ def chunks_and_state(**changes):
     return long_sequences.chunks_and_state(**({"chunks": 4, "tokens": 4} | changes))
 
 
+def two_blocks():
+    return modern_decoder.two_blocks()
+
+
+def on_a_circle(**changes):
+    arguments = {"queries": [[1.9, 0.5], [0.45, 0.6]], "keys": [[-1.1, 1.5], [0.25, -0.8], [0.6, 1.9]]}
+    return modern_decoder.on_a_circle(**(arguments | changes))
+
+
+def shared_heads(**changes):
+    arguments = {"n_heads": 9, "shares": [9, 3, 1], "costs": ["69 kB a token", "23 kB", "8 kB"]}
+    return modern_decoder.shared_heads(**(arguments | changes))
+
+
+def latent(**changes):
+    return modern_decoder.latent(**({"d_model": 128, "d_latent": 48, "n_heads": 4} | changes))
+
+
+def experts(**changes):
+    shares = [0.05, 0.31, 0.08, 0.04, 0.12, 0.02, 0.27, 0.11]
+    return modern_decoder.experts(**({"token": "never", "shares": shares, "k": 2} | changes))
+
+
+def steps_of(**changes):
+    G, root = [[3, 0], [4, 5]], 5**0.5
+    steps = [("G", G), ("sign(G)", [[1, 0], [1, 1]]), ("UVᵀ", [[2 / root, -1 / root], [1 / root, 2 / root]])]
+    return modern_decoder.steps_of(**({"gradient": G, "steps": steps} | changes))
+
+
+def cut_paths(**changes):
+    cuts = {
+        "nothing hidden": (False, False, False),
+        "decoder may not read PM": (True, False, False),
+        "hour may not read PM": (False, True, False),
+        "nobody may": (True, True, True),
+    }
+    return translation.cut_paths(**({"hour": "9", "half": "␣PM", "written": "21", "cuts": cuts} | changes))
+
+
+def one_sequence(**changes):
+    arguments = {
+        "source": ["March", "␣14", "end"],
+        "read": ["begin", "14", ".", "␣März"],
+        "asked": ["14", ".", "␣März", "end"],
+    }
+    return translation.one_sequence(**(arguments | changes))
+
+
 EXAMPLES = (
     soft_lookup,
     attention_matrices,
@@ -503,4 +552,12 @@ EXAMPLES = (
     reach_in_layers,
     chunks_and_state,
     one_column,
+    two_blocks,
+    on_a_circle,
+    shared_heads,
+    latent,
+    experts,
+    steps_of,
+    cut_paths,
+    one_sequence,
 )
