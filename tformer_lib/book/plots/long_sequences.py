@@ -6,7 +6,6 @@ from matplotlib.axes import Axes
 
 from tformer_lib.book.plots.style import (
     BLACK,
-    BLUE,
     GREEN,
     GREY,
     ORANGE,
@@ -20,14 +19,13 @@ from tformer_lib.book.plots.style import (
 
 COLOURS = {  # one colour for one way of attending
     "full": BLACK,
-    "window, then full": BLUE,
     "delta": ORANGE,
     "linear": GREEN,
-    "linear, one head of 64": GREEN,
+    "linear, one wide head": GREEN,
     "window": RED,
     "low-rank": PURPLE,
 }
-DASHES = {"linear, one head of 64": "--", "window, then full": "--"}  # of two of one colour, or one place
+DASHES = {"linear, one wide head": "--"}  # of two of one colour
 UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
