@@ -14,6 +14,7 @@ from tformer_lib.book.drawings import (
     skip_norm,
     transformer,
     translation,
+    vit,
 )
 from tformer_lib.book.drawings.attention import softmax
 
@@ -491,6 +492,32 @@ def one_sequence(**changes):
     return translation.one_sequence(**(arguments | changes))
 
 
+def stroke(side=8):
+    """An image of a slanted stroke."""
+    return [[1.0 if abs(i - j) < 2 and 0 < i < side - 1 else 0.0 for j in range(side)] for i in range(side)]
+
+
+def image_to_class(**changes):
+    arguments = {"image": stroke(28), "parts": 4, "sizes": (49, 48), "blocks": 3}
+    arguments["probabilities"] = [0.01, 0.9, *[0.01] * 7, 0.02]
+    return vit.image_to_class(**(arguments | changes))
+
+
+def what_one_sees(**changes):
+    return vit.what_one_sees(**({"side": 9} | changes))
+
+
+def fill_in(**changes):
+    hidden = [n not in (1, 6, 8, 15) for n in range(16)]
+    return vit.fill_in(**({"image": stroke(28), "hidden": hidden} | changes))
+
+
+def agreement(**changes):
+    arguments = {"images": [stroke()] * 3, "words": ["one", "two", "six"]}
+    arguments["cosines"] = [[0.9, 0.1, -0.2], [0.2, 0.8, 0.3], [0.0, -0.1, 0.95]]
+    return vit.agreement(**(arguments | changes))
+
+
 EXAMPLES = (
     soft_lookup,
     attention_matrices,
@@ -560,4 +587,8 @@ EXAMPLES = (
     steps_of,
     cut_paths,
     one_sequence,
+    image_to_class,
+    what_one_sees,
+    fill_in,
+    agreement,
 )
