@@ -24,6 +24,7 @@ WRITTEN = {
     "08_gpt",
     "08b_modern_decoder",
     "09_translation",
+    "10_vit",
     "12_long_sequences",
 }
 MOST_WORDS, MOST_CELLS, LEAST_DRAWINGS = 2_500, 30, 3
