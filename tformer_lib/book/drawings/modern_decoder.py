@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from tformer_lib.book.drawings.drawing import Drawing
-from tformer_lib.book.drawings.lettering import Pixels, listed, number, table
+from tformer_lib.book.drawings.lettering import LEAST, Pixels, listed, number, table
 from tformer_lib.book.drawings.primitives import PHONE, Scene
 from tformer_lib.book.drawings.roles import KEY, QUERY, STREAM, VALUE, WEIGHTS, Role
 
@@ -291,7 +291,7 @@ def experts(
         scene.line((0, base), (room, base))
         for i, (x, p) in enumerate(zip(xs, shares, strict=True)):
             scene.bar(x, base, 0.5 * step, 50 * p / max(shares), WEIGHTS)
-            scene.text(x, base + 12, number(p, 2), size=size - 1, muted=i not in best)
+            scene.text(x, base + 12, number(p, 2), size=max(LEAST, size - 1), muted=i not in best)
             on = i in best
             if on:
                 scene.arrow((x, base + 24), (x, base + 44), role=WEIGHTS, width=2.5)
