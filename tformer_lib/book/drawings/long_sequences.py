@@ -146,7 +146,7 @@ def online_tiles(
             if i + 1 < len(scores):
                 scene.arrow((x + 120, 172), (x + step - 8, 172))
                 scene.text(x + 206, 156, f"ℓ, ỹ times e^{{{old[i]}}}", muted=True)
-                scene.text(x + 206, 190, "then add the tile", muted=True)
+                scene.text(x + 206, 190, "then add", muted=True)
             else:
                 scene.arrow((x + 120, 172), (x + 160, 172))
                 scene.text(x + 168, 160, "y = ỹ / ℓ", anchor="start")
