@@ -97,7 +97,7 @@ def test_a_head_that_is_said_to_be_tied_and_is_not(tmp_path, saved):
 def test_other_families_are_refused_with_a_list_of_ours(tmp_path, kind):
     said = message(write(tmp_path, {}, {"model_type": kind}))
     assert "model_type" in said
-    assert "'bert', 'gpt2', 'llama', 'mistral'" in said
+    assert "'bert', 'gpt2', 'llama', 'marian', 'mistral'" in said
 
 
 @pytest.mark.parametrize("name", ["pytorch_model.bin", "model.pt", "weights.pth"])
