@@ -69,7 +69,7 @@ def _framed(column: int, row: int) -> Rectangle:
 def _veil(column: int, row: int) -> Rectangle:
     """A pixel that is not known yet."""
     corner = (column - 0.5, row - 0.5)
-    return Rectangle(corner, 1, 1, facecolor="white", edgecolor=GREY, alpha=0.75, linewidth=0.3, zorder=3)
+    return Rectangle(corner, 1, 1, facecolor="white", edgecolor=GREY, linewidth=0.3, zorder=3)
 
 
 @book_style
