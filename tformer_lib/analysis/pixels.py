@@ -16,9 +16,9 @@ def attention_by_offset(
     there is none, it is not a number. Weights on the start token are left out of the map, and that it may be
     read as well is part of the chance.
 
-    With a margin only pixels at least so far from the top and from both sides are asked. All steps up to that
-    length are then means over the same pixels; without it each step has pixels of its own, and the first rows,
-    which have a pixel to the left and none above, count for one step and not for the other.
+    With a margin only pixels at least so far from the top and from both sides are asked. All steps up to
+    that length are then means over the same pixels; without it each step has pixels of its own, and the first
+    row, which has a pixel to the left and none above, counts for one step and not for the other.
 
     Args:
         weights: of one layer, as `record_attention` gives them.

@@ -17,7 +17,6 @@ CURVES = {"page": [0.2, 0.8, 0.9], "untrained": [0.2, 0.5]}
 RATIOS = {"block 1": torch.tensor([[1.0, 2.0, math.nan], [20.0, 4.0, 0.5]])}
 SIGNAL, BANK = torch.linspace(-1, 1, 100), mel_filterbank(3, 16, 8000)
 MEL = {"one": torch.rand(4, 6), "two": torch.rand(4, 6)}
-THREE = {"text": {"chance": 0.1, "linear": 0.8}, "sound": {"chance": 0.1, "linear": 0.9}}
 FIGURES = {
     "raster": plots.raster(PICTURE, [0, 3, 1, 2], upto=2),
     "ladder": plots.ladder(LADDER),
@@ -29,7 +28,6 @@ FIGURES = {
     "mel_spectrograms": sound.mel_spectrograms(
         MEL, [300.0, 800.0, 1800.0, 3000.0], frame=20, hop=10, rate=100, patch=2
     ),
-    "three_modalities": sound.three_modalities(THREE),
 }
 
 
@@ -94,9 +92,3 @@ def test_spectrograms_have_seconds_across_and_hertz_up():
     assert first.get_yticks()[0] == pytest.approx(0.4)
     assert last.get_xlabel() == "time (s)"
     assert len(first.lines) == 2 + 1  # between three patches across and two up
-
-
-def test_three_modalities_has_a_bar_a_modality_and_answer():
-    (axis,) = FIGURES["three_modalities"].axes
-    assert [bar.get_width() for bar in axis.patches] == [0.1, 0.1, 0.8, 0.9]
-    assert [text.get_text() for text in axis.texts] == ["0.10", "0.10", "0.80", "0.90"]

@@ -13,7 +13,6 @@ from tformer_lib.book.plots.style import (
     ORANGE,
     BookFigure,
     book_style,
-    legend_above,
     new_figure,
 )
 
@@ -100,28 +99,4 @@ def mel_spectrograms(
             for edge in range(patch, bands, patch):
                 axis.axhline(edge - 0.5, color="white", linewidth=0.7, alpha=0.8)
     axes[-1, 0].set_xlabel("time (s)")
-    return figure
-
-
-@book_style
-def three_modalities(accuracy: Mapping[str, Mapping[str, float]]) -> BookFigure:
-    """Test accuracies: a group of bars for each modality, the same bars in each; the number at its end.
-
-    Args:
-        accuracy: from a modality to what answered and its share of right answers.
-    """
-    groups = list(accuracy)
-    kinds = list(next(iter(accuracy.values())))
-    figure, axis = new_figure(height=1.1 * len(groups) + 1.5)
-    width = 0.82 / len(kinds)
-    for i, (kind, colour) in enumerate(zip(kinds, (GREY, ORANGE, BLUE), strict=False)):
-        places = [g + i * width for g in range(len(groups))]
-        axis.barh(places, [accuracy[g][kind] for g in groups], height=0.92 * width, color=colour, label=kind)
-        for y, group in zip(places, groups, strict=True):
-            axis.text(accuracy[group][kind] + 0.01, y, f"{accuracy[group][kind]:.2f}", va="center")
-    axis.set_yticks([g + width * (len(kinds) - 1) / 2 for g in range(len(groups))], groups)
-    axis.invert_yaxis()
-    axis.tick_params(axis="y", length=0)
-    axis.set(xlabel="share of test answers that are right", xlim=(0, 1.12), xticks=[0, 0.25, 0.5, 0.75, 1])
-    legend_above(axis)
     return figure
