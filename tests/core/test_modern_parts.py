@@ -26,6 +26,10 @@ def test_squared_relu(agree):
     agree(phi_of("squared_relu"), torch.tensor([max(0.0, x) ** 2 for x in X.tolist()]))
 
 
+def test_silu(agree):
+    agree(phi_of("silu"), torch.tensor([x / (1 + math.exp(-x)) for x in X.tolist()]))
+
+
 def test_gelu_and_its_approximation(agree):
     exact = [x * 0.5 * (1 + math.erf(x / math.sqrt(2))) for x in X.tolist()]
     by_tanh = [0.5 * x * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))) for x in X.tolist()]

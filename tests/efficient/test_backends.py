@@ -92,6 +92,12 @@ def test_tiled_causal(n, past, tile, name):
     same(TiledAttend(tile, causal=True), Attend(), *qkv(n, past + n), mask, causal_mask(n, past=past))
 
 
+@given(n=lengths, past=st.integers(0, 9), tile=sizes, window=sizes, name=st.sampled_from(MASKS))
+def test_a_tiled_window(n, past, tile, window, name):
+    mask, seen = masks(name, n, past + n), SlidingWindow(window, causal=True).pattern(past + n)[past:]
+    same(TiledAttend(tile, causal=True, window=window), Attend(), *qkv(n, past + n), mask, seen)
+
+
 @given(n=lengths, extra=st.integers(0, 4))
 def test_low_rank_with_unit_matrices_is_attention(n, extra):
     backend = LowRankAttend(n + extra, n)
@@ -136,9 +142,9 @@ def test_a_window_as_long_as_the_sequence_hides_nothing():
     [
         (BlockSparse(2), ["x...", ".x..", "..x.", "...x"]),
         (BlockSparse(2, local=2), ["xx..", "xxx.", ".xxx", "..xx"]),
-        (BlockSparse(2, stride=2), ["xx.x", ".x.x", ".xxx", ".x.x"]),
+        (BlockSparse(2, stride=2), ["xx.x", "xx.x", ".xxx", ".xxx"]),
         (BlockSparse(2, n_global=1), ["xxxx", "xx..", "x.x.", "x..x"]),
-        (BlockSparse(2, stride=2, causal=True), ["x...", ".x..", ".xx.", ".x.x"]),
+        (BlockSparse(2, stride=2, causal=True), ["x...", "xx..", ".xx.", ".xxx"]),
         (BlockSparse(2, n_global=1, local=2, causal=True), ["x...", "xx..", "xxx.", "x.xx"]),
     ],
 )
@@ -152,7 +158,15 @@ def test_a_block_pattern_is_its_layout_drawn_large():
     assert pattern.shape == (8, 8)
     for n in range(8):
         for s in range(8):
-            assert pattern[n, s] == (s <= n and (n // 3 == s // 3 or (s // 3) % 2 == 1))
+            assert pattern[n, s] == (s <= n and (n // 6 == s // 6 or (s // 3) % 2 == 1))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_two_layers_of_stretches_with_ends_reach_every_block(causal):
+    layout = BlockSparse(4, stride=5, causal=causal).layout(20)
+    twice = (layout.float() @ layout.float()) > 0
+    assert twice.equal(torch.ones(20, 20).tril().bool() if causal else torch.ones(20, 20).bool())
+    assert not layout.equal(twice)
 
 
 # Against PyTorch's own sparse attention
@@ -299,6 +313,8 @@ def test_sizes_are_refused():
     wrong(lambda: BlockSparse(4, n_global=-1), "n_global=-1")
     wrong(lambda: LinearAttend(chunk=0), "chunk=0")
     wrong(lambda: TiledAttend(0), "tile=0")
+    wrong(lambda: TiledAttend(4, causal=True, window=0), "window=0")
+    wrong(lambda: TiledAttend(4, window=3), "causal=False")
     wrong(lambda: LowRankAttend(0, 2), "max_len=0")
     wrong(lambda: LowRankAttend(4, 0), "rank=0")
 

@@ -24,6 +24,7 @@ COSTS = {  # backend, and the power of N with which the memory of a training ste
     "low-rank": (LowRankAttend(2048, 32), 1.0),
     "tiled": (TiledAttend(32), 1.0),
     "tiled, causal": (TiledAttend(32, causal=True), 1.0),
+    "tiled, in a window": (TiledAttend(32, causal=True, window=64), 1.0),
 }
 
 
@@ -82,6 +83,13 @@ def test_only_blocks_of_the_layout_are_computed(monkeypatch):
     q, backend = torch.randn(1, 1, 320, 4), BlockSparse(32, local=2, stride=3, n_global=1)
     pairs = counted_pairs(monkeypatch, lambda: backend(q, q, q))
     assert pairs == backend.layout(10).sum() * 32 * 32
+
+
+def test_a_tiled_window_forms_the_tiles_that_it_reaches():
+    from tformer_lib.efficient.tiled import seen_tiles
+
+    formed = [len(list(seen_tiles(96, 96, 8, True, slice(n, n + 8), 17))) for n in range(0, 96, 8)]
+    assert formed == [1, 2, *[3] * 10]
 
 
 def test_a_step_with_a_window_reads_the_window_alone(monkeypatch):

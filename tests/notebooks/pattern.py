@@ -22,7 +22,10 @@ WRITTEN = {
     "06_transformer",
     "07_bert",
     "08_gpt",
+    "08b_modern_decoder",
     "09_translation",
+    "10_vit",
+    "12_long_sequences",
 }
 MOST_WORDS, MOST_CELLS, LEAST_DRAWINGS = 2_500, 30, 3
 FIRST_SECTION = re.compile(r"^## ", re.MULTILINE)

@@ -30,7 +30,7 @@ FINDS = {
     "label smoothing": ("09_translation", "9.11.11 "),
     "LayerNorm": ("04_skip_and_normalisation", "4."),
     "layer normalization": ("04_skip_and_normalisation", "4.4 "),
-    "Muon": ("08b_modern_decoder", "8b.3"),
+    "Muon": ("08b_modern_decoder", "8b.5"),
     "nucleus sampling": ("08_gpt", "8.5 "),
     "MLM": ("07_bert", "7.3 "),
     "MultiHeadAttention": ("api/core", "MultiHeadAttention"),

@@ -19,7 +19,7 @@ from tformer_lib.numbers import brief, flag, real, whole
 
 Norm = Literal["layer", "rms"]
 NormPlacement = Literal["pre", "post"]
-Activation = Literal["gelu", "gelu_tanh", "relu", "squared_relu", "swiglu"]
+Activation = Literal["gelu", "gelu_tanh", "relu", "squared_relu", "silu", "swiglu"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,19 +85,21 @@ PHI: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
     "relu": F.relu,
     "squared_relu": lambda x: F.relu(x).square(),
+    "silu": F.silu,
 }
 
 
 class MLP(nn.Module):
     """W_out phi(W_in x), for each token on its own; phi is GELU, or ReLU as in Vaswani et al. (2017), eq. 2.
 
-    "gelu_tanh" is GPT-2's approximation of GELU by a tanh; "squared_relu" is max(0, x)^2 (So et al. 2021).
+    "gelu_tanh" is GPT-2's approximation of GELU by a tanh; "squared_relu" is max(0, x)^2 (So et al. 2021),
+    "silu" is x times its sigmoid.
     SwiGLU multiplies two branches, entry by entry: W_out (SiLU(W_gate x) * W_in x) (Shazeer 2020).
 
     Args:
         d_model: the width D.
         d_hidden: the hidden width F; 4 D if None.
-        activation: "gelu", "gelu_tanh", "relu", "squared_relu" or "swiglu".
+        activation: "gelu", "gelu_tanh", "relu", "squared_relu", "silu" or "swiglu".
         bias: whether the linears add biases.
         dropout: the probability with which a hidden feature is zeroed during training.
     """

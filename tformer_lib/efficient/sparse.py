@@ -11,10 +11,11 @@ from tformer_lib.efficient.blocks import attend_blocks
 class BlockSparse(Backend):
     """`Attend` under a mask made of whole blocks, of which only those that are seen are computed.
 
-    A block of queries sees (a) the blocks less than `local` away, its own among them; (b) the last block of
-    every stretch of `stride`, which may collect what the stretch holds for all others to read ("fixed"
-    attention in Child et al. 2019, section 4.3, in whole blocks); (c) the first `n_global` blocks, which in
-    turn see everything unless causal (Beltagy et al. 2020, section 3.1). Self-attention only.
+    A block of queries sees (a) the blocks less than `local` away, its own among them; (b) with a `stride`,
+    all of its own stretch of so many blocks, and the last block of every stretch ("fixed" attention in Child
+    et al. 2019, section 4.3, in whole blocks): what an end has collected from its stretch in one layer, all
+    others may read in the next, so that two layers reach every block; (c) the first `n_global` blocks, which
+    in turn see everything unless causal (Beltagy et al. 2020, section 3.1). Self-attention only.
 
     Args:
         block: the number b of tokens in a block.
@@ -52,7 +53,7 @@ class BlockSparse(Backend):
         i = j[:, None]
         seen = (i - j).abs() < self.local
         if self.stride is not None:
-            seen = seen | ((j + 1) % self.stride == 0)
+            seen = seen | (i // self.stride == j // self.stride) | ((j + 1) % self.stride == 0)
         seen = seen | (j < self.n_global) | (i < self.n_global)
         return seen & (j <= i) if self.causal else seen
 

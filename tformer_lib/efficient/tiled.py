@@ -22,13 +22,23 @@ def tiles(length: int, tile: int) -> Iterator[slice]:
     return (slice(start, min(start + tile, length)) for start in range(0, length, tile))
 
 
-def seen_tiles(n: int, s: int, tile: int, causal: bool, rows: slice) -> Iterator[slice]:
+def seen_tiles(
+    n: int, s: int, tile: int, causal: bool, rows: slice, window: int | None = None
+) -> Iterator[slice]:
     """The tiles of keys that these queries may see any of; queries are the last n of s positions."""
-    return tiles(min(s, s - n + rows.stop) if causal else s, tile)
+    first = 0 if window is None else max(0, s - n + rows.start - window + 1)
+    found = tiles(min(s, s - n + rows.stop) if causal else s, tile)
+    return (columns for columns in found if columns.stop > first)
 
 
 def tile_scores(
-    q: Tensor, k: Tensor, mask: Tensor | None, causal: bool, rows: slice, columns: slice
+    q: Tensor,
+    k: Tensor,
+    mask: Tensor | None,
+    causal: bool,
+    rows: slice,
+    columns: slice,
+    window: int | None = None,
 ) -> Tensor:
     """q k^T / sqrt(Dh) of one tile, in float32 at least; minus infinity where a pair may not meet."""
     precise = torch.promote_types(q.dtype, torch.float32)
@@ -37,8 +47,9 @@ def tile_scores(
         scores = scores.masked_fill(~mask[..., rows, columns], -math.inf)
     if causal:
         n, s = torch.arange(q.shape[-2])[rows], torch.arange(k.shape[-2])[columns]
-        later = s > n[:, None] + k.shape[-2] - q.shape[-2]
-        scores = scores.masked_fill(later.to(q.device), -math.inf)
+        back = n[:, None] + k.shape[-2] - q.shape[-2] - s
+        unseen = back < 0 if window is None else (back < 0) | (back >= window)
+        scores = scores.masked_fill(unseen.to(q.device), -math.inf)
     return scores
 
 
@@ -47,7 +58,14 @@ class OnlineAttention(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, tile: int, causal: bool
+        ctx: Any,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        mask: Tensor | None,
+        tile: int,
+        causal: bool,
+        window: int | None = None,
     ) -> Any:
         """The output; beside it only the logarithm of each query's denominator is kept."""
         n, s = q.shape[-2], k.shape[-2]
@@ -56,8 +74,8 @@ class OnlineAttention(torch.autograd.Function):
         for rows in tiles(n, tile):
             top = torch.full_like(log_total[..., rows, :], torch.finfo(log_total.dtype).min)
             total, summed = torch.zeros_like(top), top.new_zeros(*top.shape[:-1], v.shape[-1])
-            for columns in seen_tiles(n, s, tile, causal, rows):
-                scores = tile_scores(q, k, mask, causal, rows, columns)
+            for columns in seen_tiles(n, s, tile, causal, rows, window):
+                scores = tile_scores(q, k, mask, causal, rows, columns, window)
                 new_top = torch.maximum(top, scores.amax(dim=-1, keepdim=True))
                 old, weights = (top - new_top).exp(), (scores - new_top).exp()
                 total = total * old + weights.sum(dim=-1, keepdim=True)
@@ -67,7 +85,7 @@ class OnlineAttention(torch.autograd.Function):
             output[..., rows, :] = (summed / total.masked_fill(empty, 1.0)).to(output.dtype)
             log_total[..., rows, :] = (top + total.log()).masked_fill(empty, 0.0)
         ctx.save_for_backward(q, k, v, mask, output, log_total)
-        ctx.tile, ctx.causal = tile, causal
+        ctx.tile, ctx.causal, ctx.window = tile, causal, window
         return output
 
     @staticmethod
@@ -80,14 +98,15 @@ class OnlineAttention(torch.autograd.Function):
         for rows in tiles(q.shape[-2], ctx.tile):
             d_o = d_output[..., rows, :].to(precise)
             mean = (d_o * output[..., rows, :]).sum(dim=-1, keepdim=True)  # sum over s of A_ns dA_ns
-            for columns in seen_tiles(q.shape[-2], k.shape[-2], ctx.tile, ctx.causal, rows):
-                scores = tile_scores(q, k, mask, ctx.causal, rows, columns)
+            n, s = q.shape[-2], k.shape[-2]
+            for columns in seen_tiles(n, s, ctx.tile, ctx.causal, rows, ctx.window):
+                scores = tile_scores(q, k, mask, ctx.causal, rows, columns, ctx.window)
                 weights = (scores - log_total[..., rows, :]).exp()
                 d_v[..., columns, :] += weights.mT @ d_o
                 d_scores = weights * (d_o @ v[..., columns, :].to(precise).mT - mean) * scale
                 d_q[..., rows, :] += d_scores @ k[..., columns, :].to(precise)
                 d_k[..., columns, :] += d_scores.mT @ q[..., rows, :].to(precise)
-        return d_q.to(q.dtype), d_k.to(k.dtype), d_v.to(v.dtype), None, None, None
+        return d_q.to(q.dtype), d_k.to(k.dtype), d_v.to(v.dtype), None, None, None, None
 
 
 class TiledAttend(Backend):
@@ -101,21 +120,26 @@ class TiledAttend(Backend):
     Args:
         tile: the number of queries, and of keys, in a tile.
         causal: whether queries look back only; they are then the last N of the S positions.
+        window: how many keys a causal query sees, itself and those before it; tiles outside are skipped, and
+            time is O(N window). None is all of them.
 
     Raises:
-        ValueError: if a tile is empty; in forward, if shapes do not match, or causal queries outnumber keys.
+        ValueError: if a tile or a window is empty, or a window is not causal; in forward, if shapes do not
+            match, or causal queries outnumber keys.
         TypeError: in forward, if the mask is not boolean.
     """
 
-    def __init__(self, tile: int = 128, *, causal: bool = False):
+    def __init__(self, tile: int = 128, *, causal: bool = False, window: int | None = None):
         super().__init__()
         if tile < 1:
             raise ValueError(f"a tile holds at least one token, got tile={tile}")
-        self.tile, self.causal = tile, causal
+        if window is not None and (window < 1 or not causal):
+            raise ValueError(f"a window looks back and holds the token itself, got {window=}, {causal=}")
+        self.tile, self.causal, self.window = tile, causal, window
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
         if self.causal:
             check_last(q, k)
         if mask is not None:
             mask = mask.expand(*q.shape[:-1], k.shape[-2])  # a view: it takes no memory
-        return OnlineAttention.apply(q, k, v, mask, self.tile, self.causal)
+        return OnlineAttention.apply(q, k, v, mask, self.tile, self.causal, self.window)

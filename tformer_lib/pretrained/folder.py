@@ -1,4 +1,4 @@
-"""A checkpoint in a folder, as `transformers` saves it, becomes a `GPT`, a `BERT` or a `ViT`."""
+"""A checkpoint in a folder, as `transformers` saves it, becomes a `GPT`, a `BERT`, a `ViT` or a `Marian`."""
 
 import os
 from collections.abc import Callable
@@ -11,12 +11,19 @@ from tformer_lib.models.bert import BERT, PretrainingBERT
 from tformer_lib.models.gpt import GPT
 from tformer_lib.models.vit import ViT
 from tformer_lib.numbers import brief
-from tformer_lib.pretrained import bert, gpt2, llama, vit
+from tformer_lib.pretrained import bert, gpt2, llama, marian, vit
 from tformer_lib.pretrained.checkpoint import built, fill, read_tensors
 from tformer_lib.pretrained.settings import Settings
 
 # by the model_type that config.json states
-FAMILIES = {"bert": bert, "gpt2": gpt2, "llama": llama, "mistral": llama, "vit": vit}
+FAMILIES = {
+    "bert": bert,
+    "gpt2": gpt2,
+    "llama": llama,
+    "marian": marian,
+    "mistral": llama,
+    "vit": vit,
+}
 
 
 def load(
@@ -24,15 +31,15 @@ def load(
     *,
     dtype: torch.dtype = torch.float32,
     make_backend: Callable[[], Backend] | None = None,
-) -> GPT | BERT | PretrainingBERT | ViT:
+) -> GPT | BERT | PretrainingBERT | ViT | marian.Marian:
     """The model of a folder with a `config.json` and `model.safetensors`, or its shards with their index.
 
     Every tensor of the file is used, every parameter is filled, and every shape compared; nothing is
     unpickled, downloaded, or initialised in order to be overwritten. The model has no dropout, and is in
     evaluation mode. Families are GPT-2 (`model_type` gpt2) and Llama (llama, and mistral without a window),
     which become a `GPT`; BERT (bert), a `PretrainingBERT` where the file has the head for masked tokens, and
-    a `BERT` where it has the encoder alone; and the vision transformer (vit), a `ViT`, with a head where the
-    file has one.
+    a `BERT` where it has the encoder alone; the vision transformer (vit), a `ViT`, with a head where the file
+    has one; and Marian's translators (marian), a `Marian`.
 
     Args:
         folder: where the checkpoint lies.

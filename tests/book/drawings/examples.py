@@ -6,12 +6,15 @@ from tformer_lib.book.drawings import (
     gpt,
     heads,
     layers,
+    long_sequences,
+    modern_decoder,
     notation,
     positions,
     sequences,
     skip_norm,
     transformer,
     translation,
+    vit,
 )
 from tformer_lib.book.drawings.attention import softmax
 
@@ -400,6 +403,121 @@ def one_column(**changes):
     return translation.one_column(**(arguments | changes))
 
 
+def _causal(rule):
+    return [[s <= n and rule(n, s) for s in range(8)] for n in range(8)]
+
+
+def who_sees_whom(**changes):
+    masks = {
+        "full": _causal(lambda n, s: True),
+        "window": _causal(lambda n, s: n - s < 3),
+        "blocks": _causal(lambda n, s: n // 4 == s // 4 or s % 4 == 3),
+    }
+    return long_sequences.who_sees_whom(**({"masks": masks, "mixtures": 2} | changes))
+
+
+def online_tiles(**changes):
+    arguments = {
+        "scores": [[2, 1], [3, 0]],
+        "values": [[1, 2], [3, 4]],
+        "states": [[2, 1.3679, 1.7358], [3, 1.5530, 3.8377]],
+    }
+    return long_sequences.online_tiles(**(arguments | changes))
+
+
+def window_in_blocks(**changes):
+    mask = [[0 <= n - s < 4 for s in range(12)] for n in range(12)]
+    return long_sequences.window_in_blocks(**({"mask": mask, "block": 4} | changes))
+
+
+def reach_in_layers(**changes):
+    masks = {
+        "a window of 4": [[0 <= n - s < 4 for s in range(16)] for n in range(16)],
+        "stretches of 4": [
+            [s <= n and (n // 4 == s // 4 or s % 4 == 3) for s in range(16)] for n in range(16)
+        ],
+    }
+    return long_sequences.reach_in_layers(**({"masks": masks, "query": 14} | changes))
+
+
+def chunks_and_state(**changes):
+    return long_sequences.chunks_and_state(**({"chunks": 4, "tokens": 4} | changes))
+
+
+def two_blocks():
+    return modern_decoder.two_blocks()
+
+
+def on_a_circle(**changes):
+    arguments = {"queries": [[1.9, 0.5], [0.45, 0.6]], "keys": [[-1.1, 1.5], [0.25, -0.8], [0.6, 1.9]]}
+    return modern_decoder.on_a_circle(**(arguments | changes))
+
+
+def shared_heads(**changes):
+    arguments = {"n_heads": 9, "shares": [9, 3, 1], "costs": ["69 kB a token", "23 kB", "8 kB"]}
+    return modern_decoder.shared_heads(**(arguments | changes))
+
+
+def latent(**changes):
+    return modern_decoder.latent(**({"d_model": 128, "d_latent": 48, "n_heads": 4} | changes))
+
+
+def experts(**changes):
+    shares = [0.05, 0.31, 0.08, 0.04, 0.12, 0.02, 0.27, 0.11]
+    return modern_decoder.experts(**({"token": "never", "shares": shares, "k": 2} | changes))
+
+
+def steps_of(**changes):
+    G, root = [[3, 0], [4, 5]], 5**0.5
+    steps = [("G", G), ("sign(G)", [[1, 0], [1, 1]]), ("UVᵀ", [[2 / root, -1 / root], [1 / root, 2 / root]])]
+    return modern_decoder.steps_of(**({"gradient": G, "steps": steps} | changes))
+
+
+def cut_paths(**changes):
+    cuts = {
+        "nothing hidden": (False, False, False),
+        "decoder may not read PM": (True, False, False),
+        "hour may not read PM": (False, True, False),
+        "nobody may": (True, True, True),
+    }
+    return translation.cut_paths(**({"hour": "9", "half": "␣PM", "written": "21", "cuts": cuts} | changes))
+
+
+def one_sequence(**changes):
+    arguments = {
+        "source": ["March", "␣14", "end"],
+        "read": ["begin", "14", ".", "␣März"],
+        "asked": ["14", ".", "␣März", "end"],
+    }
+    return translation.one_sequence(**(arguments | changes))
+
+
+def stroke(side=8):
+    """An image of a slanted stroke."""
+    return [[1.0 if abs(i - j) < 2 and 0 < i < side - 1 else 0.0 for j in range(side)] for i in range(side)]
+
+
+def image_to_class(**changes):
+    arguments = {"image": stroke(28), "parts": 4, "sizes": (49, 48), "blocks": 3}
+    arguments["probabilities"] = [0.01, 0.9, *[0.01] * 7, 0.02]
+    return vit.image_to_class(**(arguments | changes))
+
+
+def what_one_sees(**changes):
+    return vit.what_one_sees(**({"side": 9} | changes))
+
+
+def fill_in(**changes):
+    hidden = [n not in (1, 6, 8, 15) for n in range(16)]
+    return vit.fill_in(**({"image": stroke(28), "hidden": hidden} | changes))
+
+
+def agreement(**changes):
+    arguments = {"images": [stroke()] * 3, "words": ["one", "two", "six"]}
+    arguments["cosines"] = [[0.9, 0.1, -0.2], [0.2, 0.8, 0.3], [0.0, -0.1, 0.95]]
+    return vit.agreement(**(arguments | changes))
+
+
 EXAMPLES = (
     soft_lookup,
     attention_matrices,
@@ -455,5 +573,22 @@ EXAMPLES = (
     forced_reading,
     beam_tree,
     ngram_brackets,
+    who_sees_whom,
+    online_tiles,
+    window_in_blocks,
+    reach_in_layers,
+    chunks_and_state,
     one_column,
+    two_blocks,
+    on_a_circle,
+    shared_heads,
+    latent,
+    experts,
+    steps_of,
+    cut_paths,
+    one_sequence,
+    image_to_class,
+    what_one_sees,
+    fill_in,
+    agreement,
 )

@@ -504,6 +504,9 @@ def test_the_token_is_a_column_in_the_text_and_a_row_in_code():
         (lambda: examples.ngram_brackets(written=["a"]), "4-grams need four words, got 1"),
         (lambda: examples.one_column(weights=[1.0]), "weights: expected 7, got 1"),
         (lambda: examples.one_column(step=6), "there is no step 6 among 6 tokens"),
+        (lambda: examples.cut_paths(cuts={}), "cuts: expected at least one experiment, got none"),
+        (lambda: examples.cut_paths(cuts={"one": [True]}), "one: expected 3, got 1"),
+        (lambda: examples.one_sequence(asked=["a"]), "asked: expected 4, got 1"),
         (lambda: cards.card("99_none"), "there is no card for '99_none'"),
         (lambda: Drawing("a title", "", Scene(1, 1)), "a drawing needs a description"),
     ],
@@ -671,3 +674,21 @@ def test_one_column_draws_bars_as_long_as_weights():
         bars = [float(r.get("width")) for r in svg.iter(f"{SVG}rect") if "weights" in r.get("fill", "")]
         assert bars[3] == max(bars)
         assert bars[3] / bars[6] == pytest.approx(7, abs=0.1)
+
+
+def test_cut_paths_are_hatched_where_an_experiment_cuts():
+    drawing = examples.cut_paths()
+    for svg in layouts(drawing):
+        hatched = [r for r in svg.iter(f"{SVG}rect") if "url(" in r.get("fill", "")]
+        assert words(svg).count("cut") == len(hatched) == 1 + 1 + 3
+    assert "nothing hidden: none; decoder may not read PM: 1; hour may not read PM: 2" in drawing.description
+
+
+def test_one_sequence_hides_what_neither_mask_opens():
+    drawing = examples.one_sequence(source=["a", "b", "c", "d"], read=["begin", "x"], asked=["x", "end"])
+    for svg in layouts(drawing):
+        hatched = [r for r in svg.iter(f"{SVG}rect") if "url(" in r.get("fill", "")]
+        assert words(svg).count("+") == 4 * 3 / 2  # the prefix mask opens the source's upper triangle
+        assert len(hatched) == 6 * 5 / 2 - 4 * 3 / 2
+        assert full_cells(svg, QUERY) == ["x", "end"]
+    assert "at begin x; at x end" in drawing.description

@@ -6,7 +6,7 @@ import torch
 
 from tformer_lib import TransformerConfig
 from tformer_lib.book.datasets.recall import associative_recall, recall_batches
-from tformer_lib.book.models.recall import RecallModel, recall_accuracy, recall_by_distance, recall_loss
+from tformer_lib.book.models.recall import RecallModel, recall_accuracy, recall_hits, recall_loss
 from tformer_lib.efficient.sliding import SlidingWindow
 from tformer_lib.training import fit, seed_everything
 
@@ -16,6 +16,13 @@ SIZES = {"n_keys": 16, "n_values": 4}
 
 def batch(pairs=8, queries=4, rows=200):
     return associative_recall(rows, pairs, queries, **SIZES, generator=torch.Generator().manual_seed(0))
+
+
+def by_distance(model, batch):
+    """The share of right answers for each distance from a query back to its pair."""
+    hits = recall_hits(model, batch)
+    back = batch.distances[:, -hits.shape[1] :]
+    return {d: hits[back == d].float().mean().item() for d in back.unique().tolist()}
 
 
 def test_untrained_it_guesses():
@@ -44,7 +51,7 @@ def test_accuracy_is_told_by_distance():
                 logits[b, n, values[b, pair] if n - pair <= 6 else 0] = 1.0
             return logits
 
-    accuracy = recall_by_distance(Near(), batch())
+    accuracy = by_distance(Near(), batch())
     assert list(accuracy) == list(range(1, 12))
     assert all(right == (distance <= 6) for distance, right in accuracy.items())
     near = (batch().distances[:, 8:] <= 6).float().mean().item()
@@ -58,7 +65,18 @@ def test_it_learns_and_a_window_sees_no_further():
         model = RecallModel(CONFIG, 16, 4, make_backend=attend)
         batches = recall_batches(150, 32, (4, 8), 4, **SIZES, seed=0)
         fit(model, recall_loss, batches, lr=1e-2, warmup=10)
-        found[name] = recall_by_distance(model, batch(rows=500))
+        found[name] = by_distance(model, batch(rows=500))
     assert min(found["full"].values()) > 0.9
     assert min(a for d, a in found["window"].items() if d < 5) > 0.9
     assert max(a for d, a in found["window"].items() if d >= 5) < 0.5
+
+
+def test_of_several_writes_the_last_is_asked_for():
+    asked = associative_recall(20, 5, 3, **SIZES, writes=3, generator=torch.Generator().manual_seed(1))
+    assert asked.keys.shape == asked.answers.shape == (20, 18)
+    for keys, values, answers, distances in zip(*asked, strict=True):
+        assert sorted(keys[:15].tolist()) == sorted(keys[:15].unique().tolist() * 3)
+        for n in range(15, 18):
+            (places,) = (keys[:15] == keys[n]).nonzero(as_tuple=True)
+            assert answers[n] == values[places.max()]
+            assert distances[n] == n - places.max()

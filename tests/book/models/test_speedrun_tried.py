@@ -87,12 +87,13 @@ def test_no_compiler(monkeypatch):
 @pytest.mark.parametrize("name", [name for name in TRIED if name != "compiled"])
 def test_each_trains(name):
     _, build = TRIED[name]
-    ids = torch.arange(400) % VOCAB
-    run, losses = fast(ids, VOCAB, 0, TINY if "two" not in name else replace(TINY, blocks=2), build), []
-    while True:
-        try:
-            losses.append(next(run))
-        except StopIteration as end:
-            assert isinstance(end.value, FastDecoder)
-            break
-    assert len(losses) == TINY.steps and all(0 < loss < 20 for loss in losses)
+    settings = replace(TINY, blocks=2) if "two" in name else TINY
+    run, losses, models = fast(torch.arange(400) % VOCAB, VOCAB, 0, settings, build), [], []
+
+    def whole():
+        models.append((yield from run))
+
+    losses.extend(whole())
+    assert isinstance(models[0], FastDecoder)
+    assert len(losses) == TINY.steps
+    assert all(0 < loss < 20 for loss in losses)

@@ -15,9 +15,6 @@ RACE = {"baseline": [([1.0, 10.0], [3.0, 1.9])], "modern": [([1.0, 2.0], [2.5, 1
 
 def figures():
     return {
-        "losses_by_step_and_time": plots.losses_by_step_and_time(
-            {"old": [3.0, 2.5], "new": [2.5, 2.0]}, {"old": 8.0, "new": 10.0}, every=10
-        ),
         "iterated_maps": plots.iterated_maps(BEFORE, {"same": BEFORE, "one": BEFORE**0}, (0.7, 1.2)),
         "spectra": plots.spectra(
             {"gradient": torch.tensor([4.0, 1.0, 0.0]), "Muon": torch.tensor([2.0, 2.0])}
@@ -42,22 +39,6 @@ def test_draws_with_labelled_axes(name):
     assert figure._repr_png_().startswith(b"\x89PNG")
     assert all(axis.get_xlabel() or figure.get_supxlabel() for axis in figure.axes)
     assert name in ("ladder", "accuracy_by_examples") or figure.axes[0].get_ylabel()
-
-
-def test_times_are_shares_of_the_whole_run():
-    top, bottom = FIGURES["losses_by_step_and_time"].axes
-    assert [list(line.get_xdata()) for line in top.lines] == [[10, 20], [10, 20]]
-    assert [list(line.get_xdata()) for line in bottom.lines] == [[4.0, 8.0], [5.0, 10.0]]
-    assert list(bottom.lines[1].get_ydata()) == [2.5, 2.0]
-    assert [text.get_text() for text in top.figure.legends[0].get_texts()] == ["old", "new"]
-
-
-def test_a_variant_has_the_colour_of_its_recipe_and_is_dashed():
-    top, bottom = FIGURES["losses_by_step_and_time"].axes
-    for axis in (top, bottom):
-        old, new = axis.lines
-        assert (old.get_color(), old.get_linestyle()) == (new.get_color(), "-")
-        assert new.get_linestyle() == "--"
 
 
 def test_maps_are_drawn_over_the_values_before_them():

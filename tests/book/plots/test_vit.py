@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from tformer_lib.book.plots import vit as plots
-from tformer_lib.book.plots.style import BLUE, BookFigure
-from tformer_lib.core.patches import to_patches
+from tformer_lib.book.plots.style import BookFigure
 
 torch.manual_seed(0)
 IMAGE = torch.rand(1, 8, 12)
@@ -17,12 +16,9 @@ WEIGHTS = torch.tensor([[0.1, 0.2, 0.4, 0.3], [1.0, 0.0, 0.0, 0.0]])
 ORDERS = {"highest first": [70.0, 20.0, 10.0], "ink": [70.0, 25.0, 12.0], "at random": [70.0, 68.0, 66.0]}
 ORDERS["lowest first"] = [70.0, 70.0, 69.0]
 FIGURES = {
-    "patches": plots.patches(IMAGE, 4),
-    "scores": plots.scores(SCORES, {"SVM": 0.7, "ViT": 0.5}),
     "against_training_images": plots.against_training_images(CURVES),
     "position_similarity": plots.position_similarity(COSINES, 2, 3),
     "attention_maps": plots.attention_maps(IMAGES, MAPS),
-    "found": plots.found(PHOTOS, WEIGHTS, [2, 0], 8),
     "deletions": plots.deletions(ORDERS),
 }
 
@@ -32,24 +28,6 @@ def test_draws(name):
     figure = FIGURES[name]
     assert isinstance(figure, BookFigure)
     assert figure._repr_png_().startswith(b"\x89PNG")
-
-
-def test_patches_shows_the_image_the_cuts_and_the_columns():
-    above, below = FIGURES["patches"].axes
-    assert torch.allclose(torch.tensor(above.images[0].get_array()).float(), IMAGE[0])
-    assert torch.allclose(torch.tensor(below.images[0].get_array()).float(), to_patches(IMAGE[None], 4)[0].T)
-    assert [text.get_text() for text in above.texts] == ["1", "2", "3", "4", "5", "6"]
-    assert sorted(line.get_ydata()[0] for line in above.lines if line.get_xdata() == [0, 1]) == [3.5]
-    assert sorted(line.get_xdata()[0] for line in above.lines if line.get_ydata() == [0, 1]) == [3.5, 7.5]
-
-
-def test_scores_writes_each_number_and_shows_the_transformer_in_blue():
-    (axis,) = FIGURES["scores"].axes
-    assert [text.get_text() for text in axis.texts] == ["95.0", "97.5"]
-    assert [tick.get_text() for tick in axis.get_yticklabels()] == ["SVM", "ViT"]
-    dots = [container[0] for container in axis.containers]
-    assert [float(dot.get_xdata()[0]) for dot in dots] == [95.0, 97.5]
-    assert [dot.get_color() == BLUE for dot in dots] == [False, True]
 
 
 def test_against_training_images_draws_means_and_reaches_from_the_worst_run_to_the_best():
@@ -80,23 +58,6 @@ def test_attention_maps_has_an_image_a_row_and_a_map_a_column():
         assert torch.allclose(torch.tensor(axes[3 * k].images[0].get_array()).float(), IMAGES[k, 0])
         shown = torch.tensor(axes[3 * k + 2].images[0].get_array()).float()
         assert torch.allclose(shown, MAPS["rollout"][k])
-
-
-def test_found_dims_patches_by_their_weight_and_frames_one():
-    axes = FIGURES["found"].axes
-    for k, place in enumerate((2, 0)):
-        image, dimmed = axes[k].images[0].get_array(), axes[2 + k].images[0].get_array()
-        brightest = int(WEIGHTS[k].argmax())
-        row, column = brightest // 2 * 8, brightest % 2 * 8
-        assert (dimmed <= image + 1e-6).all()
-        part = (slice(row, row + 8), slice(column, column + 8))
-        assert torch.allclose(torch.tensor(dimmed[part]), torch.tensor(image[part]))
-        for axis in (axes[k], axes[2 + k]):
-            (frame,) = axis.patches
-            assert (frame.get_x() + 0.5, frame.get_y() + 0.5) == (place % 2 * 8, place // 2 * 8)
-    assert torch.allclose(
-        torch.tensor(axes[3].images[0].get_array()[8:]).float(), 0.12 * PHOTOS[1].permute(1, 2, 0)[8:]
-    )
 
 
 def test_deletions_has_a_line_an_order():

@@ -29,40 +29,59 @@ def associative_recall(
     *,
     n_keys: int,
     n_values: int,
+    writes: int = 1,
     generator: torch.Generator | None = None,
 ) -> Recall:
     """Rows of random pairs and queries; within a row no pair is asked for twice. Chance is 1 / n_values.
 
+    With several writes each key stands at so many places, in any order, each time with another draw of a
+    value, and the last one is asked for.
+
     Args:
         n_sequences: the number of rows B.
-        pairs: how many pairs a row begins with.
-        queries: how many of them are asked for, in random order; N = pairs + queries.
+        pairs: how many keys a row begins with.
+        queries: how many of them are asked for, in random order; N = pairs * writes + queries.
         n_keys: the number of different keys.
         n_values: the number of different values.
+        writes: how often each key is written.
         generator: where the chance comes from; PyTorch's own if None.
 
     Raises:
         ValueError: if a number is below 1, or there are more queries than pairs, or more pairs than keys.
     """
-    if min(n_sequences, pairs, queries, n_keys, n_values) < 1 or not queries <= pairs <= n_keys:
+    if min(n_sequences, pairs, queries, n_keys, n_values, writes) < 1 or not queries <= pairs <= n_keys:
         raise ValueError(
             "need positive numbers and queries <= pairs <= n_keys, got "
-            f"{n_sequences=}, {pairs=}, {queries=}, {n_keys=}, {n_values=}"
+            f"{n_sequences=}, {pairs=}, {queries=}, {n_keys=}, {n_values=}, {writes=}"
         )
     keys = torch.rand(n_sequences, n_keys, generator=generator).argsort(dim=1)[:, :pairs]
-    values = torch.randint(1, n_values + 1, (n_sequences, pairs), generator=generator)
+    places = pairs * writes
+    values = torch.randint(1, n_values + 1, (n_sequences, places), generator=generator)
     asked = torch.rand(n_sequences, pairs, generator=generator).argsort(dim=1)[:, :queries]
-    nothing = torch.zeros_like(asked)
+    wanted = keys.gather(1, asked)
+    if writes > 1:
+        order = torch.rand(n_sequences, places, generator=generator).argsort(dim=1)
+        keys = keys.repeat(1, writes).gather(1, order)
+    here = keys[:, None, :] == wanted[:, :, None]  # (B, queries, places)
+    last = (here * torch.arange(places)).amax(dim=-1)
     return Recall(
-        keys=torch.cat((keys, keys.gather(1, asked)), dim=1),
-        values=torch.cat((values, nothing), dim=1),
-        answers=torch.cat((torch.full_like(values, IGNORED), values.gather(1, asked)), dim=1),
-        distances=torch.cat((torch.zeros_like(values), pairs + torch.arange(queries) - asked), dim=1),
+        keys=torch.cat((keys, wanted), dim=1),
+        values=torch.cat((values, torch.zeros_like(wanted)), dim=1),
+        answers=torch.cat((torch.full_like(values, IGNORED), values.gather(1, last)), dim=1),
+        distances=torch.cat((torch.zeros_like(values), places + torch.arange(queries) - last), dim=1),
     )
 
 
 def recall_batches(
-    steps: int, batch: int, pairs: tuple[int, int], queries: int, *, n_keys: int, n_values: int, seed: int
+    steps: int,
+    batch: int,
+    pairs: tuple[int, int],
+    queries: int,
+    *,
+    n_keys: int,
+    n_values: int,
+    seed: int,
+    writes: int = 1,
 ) -> list[Recall]:
     """`steps` batches to train on, each of one number of pairs, drawn evenly from (fewest, most).
 
@@ -75,6 +94,8 @@ def recall_batches(
         raise ValueError(f"need queries <= fewest <= most <= n_keys, got {pairs=}, {queries=}, {n_keys=}")
     drawn = torch.randint(fewest, most + 1, (steps,), generator=generator).tolist()
     return [
-        associative_recall(batch, n, queries, n_keys=n_keys, n_values=n_values, generator=generator)
+        associative_recall(
+            batch, n, queries, n_keys=n_keys, n_values=n_values, writes=writes, generator=generator
+        )
         for n in drawn
     ]

@@ -287,6 +287,16 @@ class Scene:
         corners = [_at(value) for point in points for value in point]
         self.elements.append(drawsvg.Lines(*corners, close=True, fill=fill, fill_opacity=_shade(shade)))
 
+    def picture(self, x: Pixels, y: Pixels, side: Pixels, ink: Sequence[Sequence[Pixels]]) -> None:
+        """A square image, ink from 0 to 1 in the colour of the text; cells with next to none are left out."""
+        cell = side / len(ink)
+        for i, row in enumerate(ink):
+            for j, amount in enumerate(row):
+                if amount > 0.08:
+                    place = (_at(x + j * cell), _at(y + i * cell), _at(cell), _at(cell))
+                    fill = {"fill": "currentColor", "fill_opacity": round(0.85 * float(amount), 2)}
+                    self.elements.append(drawsvg.Rectangle(*place, **fill))
+
     def face(self, x: Pixels, y: Pixels, radius: Pixels) -> None:
         """A circle, with a mark at twelve o'clock."""
         ring = drawsvg.Circle(

@@ -1,7 +1,7 @@
 """Drawings of the chapter on translation. Every number in them comes in as an argument."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tformer_lib.book.drawings.drawing import Drawing
@@ -419,3 +419,158 @@ def one_column(
         return scene
 
     return Drawing(title, description, layout(15, 560), layout(13, PHONE))
+
+
+def cut_paths(
+    hour: str,
+    half: str,
+    written: str,
+    cuts: Mapping[str, Sequence[bool]],
+    *,
+    others: str = "others",
+    title: str = "Three paths from one token to what is written",
+) -> Drawing:
+    """How one source token may reach a word that the decoder writes, and which paths each experiment cuts.
+
+    Path 1 is the decoder's own reading of the token's column. Path 2 goes through the hour's column, path 3
+    through the columns of other tokens.
+
+    Args:
+        hour: the source token that becomes the written one.
+        half: the token whose paths are cut.
+        written: the token that is written.
+        cuts: for each experiment by name, whether paths 1, 2 and 3 are cut.
+        others: what all other tokens together are called.
+        title: what it shows.
+
+    Raises:
+        ValueError: if there is no experiment, or one does not say three times whether a path is cut.
+    """
+    cuts = {name: [bool(x) for x in listed(cut, name, 3)] for name, cut in cuts.items()}
+    if not cuts:
+        raise ValueError("cuts: expected at least one experiment, got none")
+    said = "; ".join(
+        f"{name}: " + (", ".join(str(i + 1) for i, yes in enumerate(cut) if yes) or "none")
+        for name, cut in cuts.items()
+    )
+    description = (
+        f"Source tokens {hour}, {others} and {half} stand above their columns of C, and below these "
+        f"stands {written}, which the decoder writes. Three paths lead from {half} to {written}. 1: the "
+        f"decoder reads {half}'s column. 2: inside the encoder {hour}'s column reads {half}, and the decoder "
+        f"reads {hour}'s column. 3: the columns of other tokens read {half}, and are read. Cut are, {said}."
+    )
+
+    def paths(scene: Scene, room: Pixels) -> None:
+        box, tall = max(widest([hour, others, half, written], scene.size) + 2 * PAD + 6, 62), 30.0
+        xs = [box / 2, room / 2, room - box / 2]
+        top, columns, below = 24.0, 112.0, 224.0
+        scene.text(0, 8, "source", anchor="start", muted=True)
+        for x, word in zip(xs, (hour, others, half), strict=True):
+            scene.token(x, top, word, box, tall, role=KEY, strength="full" if x == xs[2] else "pale")
+            scene.matrix(x - 14, columns, [[""]] * 3, 28, 14, role=VALUE, shades=[[0.9]] * 3)
+            scene.line((x, top + tall + 2), (x, columns - 4), dashed=True)
+        scene.text(room / 2 + 22, columns + 21, "C", anchor="start", bold=True)
+        scene.token(xs[1], below, written, box, tall, role=QUERY, strength="full")
+        scene.text(xs[1] + box / 2 + 8, below + 15, "decoder writes", anchor="start", muted=True)
+        start = (xs[2] - 8, top + tall + 2)
+        foot, goal = columns + 46, below - 4
+        for name, points in {
+            "3": [start, (xs[1] + 10, columns - 4)],
+            "2": [start, (xs[0] + 10, columns - 4)],
+            "1": [(xs[2], foot), (xs[1] + 18, goal)],
+        }.items():
+            scene.arrow(*points, role=WEIGHTS, width=3)
+            (x0, y0), (x1, y1) = points
+            share = 0.62 if name == "2" else 0.5
+            x, y = x0 + share * (x1 - x0), y0 + share * (y1 - y0)
+            scene.box(x - 11, y - 11, 22, 22, name, role=WEIGHTS, strength="full", radius=11, bold=True)
+        scene.arrow((xs[0], foot), (xs[1] - 18, goal), width=2)
+        scene.arrow((xs[1], foot), (xs[1], goal), width=2)
+
+    def experiments(scene: Scene, x: Pixels, y: Pixels) -> Pixels:
+        """The table of cuts; returns its lower edge."""
+        name, cell, tall = widest([*cuts], scene.size) + 12, 34.0, 30.0
+        for i in range(3):
+            scene.text(x + name + (i + 0.5) * cell, y + 8, str(i + 1), bold=True)
+        for row, (words, cut) in enumerate(cuts.items()):
+            at = y + 22 + row * tall
+            scene.text(x, at + tall / 2, words, anchor="start")
+            for i, yes in enumerate(cut):
+                scene.box(x + name + i * cell, at, cell, tall, "cut" if yes else "", role=WEIGHTS, shade=0.9,
+                          strength="plain" if yes else "pale", masked=yes)  # fmt: skip
+        return y + 22 + tall * len(cuts)
+
+    def wide() -> Scene:
+        scene = Scene(700, size=14.5)
+        paths(scene, 330)
+        scene.height = max(262.0, experiments(scene, 376, 50) + 4)
+        return scene
+
+    def narrow() -> Scene:
+        scene = Scene(PHONE, size=13.2)
+        paths(scene, PHONE)
+        scene.height = experiments(scene, 0, 276) + 4
+        return scene
+
+    return Drawing(title, description, wide(), narrow())
+
+
+def one_sequence(
+    source: Sequence[str],
+    read: Sequence[str],
+    asked: Sequence[str],
+    *,
+    title: str = "One stack reads both texts as one",
+) -> Drawing:
+    """Source and target as a single sequence: who sees whom under two masks, and what is asked for.
+
+    Args:
+        source: the source's tokens.
+        read: what is read of the target, the begin token first, which separates the two.
+        asked: what is asked for at each place of `read`.
+        title: what it shows.
+
+    Raises:
+        ValueError: if a text is empty, or there is not one token asked for each that is read.
+    """
+    source, read = listed(source, "source"), listed(read, "read")
+    asked = listed(asked, "asked", len(read))
+    words, s = [*source, *read], len(source)
+    description = (
+        f"A table with a row and a column for each token of {' '.join(words)}, the source first. Under the "
+        "causal mask each row sees itself and what stands before it. The prefix mask also opens, marked by a "
+        f"plus, what stands later in the source, {' '.join(source)}. All else is hatched. Nothing is asked "
+        "for at the source; at "
+        + "; at ".join(f"{word} {goal}" for word, goal in zip(read, asked, strict=True))
+        + "."
+    )
+
+    def layout(size: Pixels, cell: Pixels, gap: Pixels) -> Scene:
+        scene, tall = Scene(0, size=size), 30.0
+        label, aim = widest(words, size) + 2 * PAD, widest(asked, size) + 2 * PAD
+        left, top = label + 26, 46.0
+        scene.text(0, 8, "reads", anchor="start", muted=True)
+        scene.text(left + cell * s / 2, 8, "source", muted=True)
+        scene.text(left + cell * (s + len(read) / 2), 8, "target", muted=True)
+        for i, word in enumerate(words):
+            y, ours = top + i * tall, i >= s
+            scene.token(label / 2, y + 2, word, label, tall - 4, role=QUERY if ours else KEY)
+            scene.text(left - 7, y + tall / 2, str(i + 1), anchor="end", muted=True)
+            scene.text(left + (i + 0.5) * cell, top - 14, str(i + 1), muted=True)
+            for j in range(len(words)):
+                causal, prefix = j <= i, i < j < s
+                scene.box(left + j * cell, y, cell, tall, "+" if prefix else "", role=WEIGHTS,
+                          shade=0.9 if causal else 0.1, strength="pale" if causal or prefix else "plain",
+                          masked=not causal and not prefix)  # fmt: skip
+            if ours:
+                x = left + len(words) * cell
+                scene.arrow((x + 4, y + tall / 2), (x + gap - 4, y + tall / 2))
+                scene.token(
+                    x + gap + aim / 2, y + 2, asked[i - s], aim, tall - 4, role=QUERY, strength="full"
+                )
+        scene.text(left + len(words) * cell + gap, 8, "asked", anchor="start", muted=True)
+        scene.width = left + len(words) * cell + gap + aim
+        scene.height = top + len(words) * tall + 4
+        return scene
+
+    return Drawing(title, description, layout(15, 44, 30), layout(13, 20, 22))

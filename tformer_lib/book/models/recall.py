@@ -65,10 +65,3 @@ def recall_hits(model: nn.Module, batch: RecallBatch) -> Bool[Tensor, "B queries
 def recall_accuracy(model: nn.Module, batch: RecallBatch) -> float:
     """The share of right answers."""
     return recall_hits(model, batch).float().mean().item()
-
-
-def recall_by_distance(model: nn.Module, batch: RecallBatch) -> dict[int, float]:
-    """The share of right answers for each distance from a query back to its pair."""
-    hits, answers, distances = recall_hits(model, batch).flatten(), batch[2], batch[3]
-    back = distances[answers != IGNORED]
-    return {d: hits[back == d].float().mean().item() for d in back.unique().tolist()}

@@ -83,7 +83,8 @@ def compiled(vocab: int, settings: Settings) -> FastDecoder:
     """The entry's model, compiled when it is first called, afresh; as it is where there is no compiler."""
     model = FastDecoder(vocab, settings)
     if has_compiler():
-        torch._inductor.config.force_disable_caches = True  # what an earlier run left would be a head start
+        torch._inductor.config.force_disable_caches = True  # what an earlier run left would be a head start:
+        torch.compiler.reset()  # on disk, and in this process
         model.compile()
     return model
 

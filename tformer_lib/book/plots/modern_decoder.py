@@ -20,30 +20,7 @@ from tformer_lib.book.plots.style import (
     new_figure,
 )
 
-RUNS = ((GREY, "-"), (GREY, "--"), (BLUE, "--"), (BLUE, "-"))  # colour: recipe; dashes: its variant
 TICKS = (0.001, 0.01, 0.1, 1.0)
-
-
-@book_style
-def losses_by_step_and_time(
-    curves: Mapping[str, Sequence[float]], seconds: Mapping[str, float], every: int
-) -> BookFigure:
-    """Training losses against the step (top) and against processor time (bottom).
-
-    Args:
-        curves: from a name to its losses, one for each `every` steps; in the order of `RUNS`.
-        seconds: the processor time of each whole run.
-        every: the number of steps between losses.
-    """
-    figure, (top, bottom) = new_figure(2, 1, height=5.2, sharey=True)
-    for (colour, dashes), (name, losses) in zip(RUNS, curves.items(), strict=False):
-        parts = range(1, len(losses) + 1)
-        top.plot([every * i for i in parts], losses, dashes, color=colour, label=name)
-        bottom.plot([seconds[name] * i / len(losses) for i in parts], losses, dashes, color=colour)
-    top.set(xlabel="training step", ylabel="loss (nats\nper character)")
-    bottom.set(xlabel="processor time (s)", ylabel="loss (nats\nper character)")
-    legend_above(top)
-    return figure
 
 
 @book_style

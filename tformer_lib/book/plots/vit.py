@@ -23,7 +23,6 @@ from tformer_lib.book.plots.style import (
     legend_above,
     new_figure,
 )
-from tformer_lib.core.patches import patch_grid, to_patches
 
 LOOKS = {  # colour, marker and dashes of what learns digits
     "logistic regression": (GREY, "x", ":"),
@@ -34,59 +33,6 @@ LOOKS = {  # colour, marker and dashes of what learns digits
     "ViT": (BLUE, "o", "--"),
     "ViT + shifts": (BLUE, "o", "-"),
 }
-
-
-@book_style
-def patches(image: Float[Tensor, "1 H W"], size: int) -> BookFigure:
-    """An image with the lines along which it is cut, and below it the matrix whose columns are its patches.
-
-    Args:
-        image: one, of one channel, in [0, 1].
-        size: the side of a patch.
-    """
-    rows, columns = patch_grid(image.shape[1], image.shape[2], size)
-    X = to_patches(image[None], size)[0].T
-    figure, (above, below) = new_figure(2, 1, height=6.2, height_ratios=(1.35, 1))
-    above.imshow(image[0].tolist(), cmap="gray", vmin=0, vmax=1)
-    for line in range(1, rows):
-        above.axhline(line * size - 0.5, color=ORANGE, linewidth=1)
-    for line in range(1, columns):
-        above.axvline(line * size - 0.5, color=ORANGE, linewidth=1)
-    for n in range(rows * columns):
-        place = (n % columns * size, n // columns * size + 0.2)
-        box = {"facecolor": "black", "edgecolor": "none", "pad": 1.5}
-        above.text(*place, str(n + 1), color=ORANGE, ha="left", va="top", bbox=box)
-    below.imshow(X.tolist(), cmap="gray", vmin=0, vmax=1, aspect="auto")
-    for line in range(1, rows * columns):
-        below.axvline(line - 0.5, color=ORANGE, linewidth=1)
-    below.set_xticks(range(0, rows * columns), [str(n + 1) for n in range(rows * columns)])
-    below.set(xlabel="patch $n$: a column of $\\mathbf{X}$", ylabel=f"its {len(X)} numbers")
-    for axis in (above, below):
-        axis.spines[:].set_visible(False)
-        axis.tick_params(length=0)
-    above.set_xticks([])
-    above.set_yticks([])
-    return figure
-
-
-@book_style
-def scores(accuracy: Mapping[str, float], errors: Mapping[str, float]) -> BookFigure:
-    """Test accuracy of several models in per cent: a dot each, with the standard error of counting.
-
-    Args:
-        accuracy: from a model's name to its accuracy.
-        errors: from the same names to one standard error.
-    """
-    figure, axis = new_figure(height=0.45 * len(accuracy) + 1.1)
-    for place, (name, value) in enumerate(accuracy.items()):
-        colour = BLUE if name.startswith("ViT") else GREY
-        axis.errorbar(value, place, xerr=errors[name], color=colour, marker="o", capsize=4, linestyle="none")
-        axis.text(value, place - 0.18, f"{value:.1f}", color=colour, ha="center", va="bottom")
-    axis.set_yticks(range(len(accuracy)), list(accuracy))
-    axis.set_ylim(len(accuracy) - 0.5, -0.7)
-    axis.set_xlabel("accuracy on the held-out 1,000 (%)")
-    axis.tick_params(axis="y", length=0)
-    return figure
 
 
 @book_style
@@ -171,37 +117,6 @@ def attention_maps(
         axis.set_xticks([])
         axis.set_yticks([])
         axis.spines[:].set_visible(False)
-    return figure
-
-
-@book_style
-def found(
-    images: Float[Tensor, "K 3 H W"], weights: Float[Tensor, "K N"], places: Sequence[int], size: int
-) -> BookFigure:
-    """Photographs, and below each the same with its patches as bright as their weight.
-
-    Args:
-        images: in [0, 1].
-        weights: of the patches of each.
-        places: the patch of each that is framed.
-        size: the side of a patch.
-    """
-    count, _, height, width = images.shape
-    rows, columns = patch_grid(height, width, size)
-    figure, axes = new_figure(2, count, height=(WIDTH - 0.3) / count * 2 + 0.1, squeeze=False)
-    for k in range(count):
-        share = (weights[k] / weights[k].max()).reshape(rows, columns)
-        share = share.repeat_interleave(size, 0).repeat_interleave(size, 1)
-        axes[0, k].imshow(images[k].permute(1, 2, 0).tolist())
-        axes[1, k].imshow((images[k] * (0.12 + 0.88 * share)).permute(1, 2, 0).tolist())
-        corner = (places[k] % columns * size - 0.5, places[k] // columns * size - 0.5)
-        for axis in axes[:, k]:
-            axis.add_patch(Rectangle(corner, size, size, fill=False, edgecolor=ORANGE, linewidth=2))
-            axis.set_xticks([])
-            axis.set_yticks([])
-            axis.spines[:].set_visible(False)
-    axes[0, 0].set_ylabel("window")
-    axes[1, 0].set_ylabel("rollout")
     return figure
 
 

@@ -1,0 +1,379 @@
+"""What the changes from GPT-2's decoder to a modern one buy, each by itself: Chapter 8b's longer experiments.
+
+Characters of the book's plays, windows of 64, twelve at a time, one thread; models of 0.8 million parameters
+(4 blocks, 4 heads, width 128), but for the mixtures. The loss is the mean over every third window of the
+held-out plays. Three seeds of everything; a learning rate is the best of those that are named, with seed 0.
+
+- `mixture`: every MLP is replaced by eight experts of half its width, of which a token uses two, so that as
+  many products are computed; beside the dense model, a dense model with as many parameters in all, the
+  mixture without its balance loss, and the mixture with a router that stays as it was drawn. All begin with
+  GPT-2's weights and are trained by Muon. 300 steps.
+- `weights`: the modern block with first weights between GPT-2's and the book's, under AdamW and under Muon.
+  150 steps.
+- `ladder`: from nanoGPT's recipe to the modern one, one change at a time, all with GPT-2's first weights: at
+  150 steps, and at as many steps as the first recipe's processor time allows. A schedule ends with its run.
+  What a step costs is measured by turns with nanoGPT's.
+- `cache`: heads that share their keys and values, and multi-head latent attention. 150 steps.
+
+`python benchmarks/modern_decoder.py [PART ...]` runs what has not been run yet and records it; what is done
+is kept in `_build/modern_decoder/`. About 35 minutes of one core.
+"""
+
+import argparse
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import pairwise
+from statistics import median
+from typing import Any
+
+import torch
+from recipe import Text, held_out, load
+from runs import Runs, summary
+from torch import Tensor, nn
+
+from tformer_lib.book.models.recipes import BASELINE, BATCH, CONTEXT, MODERN, Recipe
+from tformer_lib.book.recorded import record
+from tformer_lib.core.attention import FusedAttend
+from tformer_lib.core.positions import Rotary
+from tformer_lib.core.transformer import Block, TransformerConfig
+from tformer_lib.data.windows import RandomWindows
+from tformer_lib.efficient.latent import MultiHeadLatentAttention
+from tformer_lib.efficient.mixture import MixtureOfExperts, active_parameters, mixtures, total_balance
+from tformer_lib.models.gpt import GPT
+from tformer_lib.models.initialisation import gpt2_initialisation, quiet_initialisation
+from tformer_lib.models.language import language_loss
+from tformer_lib.training import count_parameters, fit, seed_everything
+
+RUNS = Runs("modern_decoder")
+SEEDS, STEPS, MIXTURE_STEPS = [0, 1, 2], 150, 300
+EXPERTS, CHOSEN, BALANCE = 8, 2, 0.01
+HIDDEN = 340  # of the dense model; an expert has half
+LOOKS = (1, 30, 100, 200, 300)  # the steps after which the experts' shares are noted
+Loss = Callable[[nn.Module, Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A model and how it is trained."""
+
+    recipe: Recipe
+    block: type[Block] = Block
+    first: Callable[[GPT], None] | None = None  # first weights; the recipe's if None
+    balance: float = 0.0  # the factor of the experts' balance loss
+    frozen: bool = False  # whether routers stay as they were drawn
+    fit: Mapping[str, Any] = field(default_factory=dict)  # in place of the recipe's arguments
+
+    def build(self, vocab: int) -> GPT:
+        """The model with its first weights, drawn from the global generator."""
+        if self.block is Block and self.first is None:
+            return self.recipe.build(vocab)
+        config, base = self.recipe.config, self.recipe.rotary_base
+        rotary = Rotary(config.d_model // config.n_heads, base) if base else None
+        model = GPT(config, vocab, rotary=rotary, make_backend=FusedAttend, block=self.block)
+        (self.first or self.recipe.initialise or (lambda model: None))(model)
+        for mixture in mixtures(model):
+            mixture.router.requires_grad_(not self.frozen)
+        return model
+
+    def options(self, steps: int) -> dict[str, Any]:
+        """Arguments of `fit`; the warm-up is a tenth of the steps at most."""
+        return {**self.recipe.options(steps), **self.fit}
+
+    def loss(self, model: nn.Module, batch: Tensor) -> Tensor:
+        """The language loss, and the balance of the experts if it counts."""
+        loss = language_loss(model, batch)
+        return loss + self.balance * total_balance(model) if self.balance else loss
+
+
+def run(trial: Trial, text: Text, steps: int, seed: int) -> dict[str, Any]:
+    """Trains and judges one model."""
+    seed_everything(seed)
+    model = trial.build(text.vocab)
+    start_loss = held_out(model, text.some)
+    batches = RandomWindows(text.train, batch=BATCH, length=CONTEXT, steps=steps, seed=seed)
+    loads: dict[str, list[list[float]]] = {}
+    calls = [0]
+
+    def loss(model: nn.Module, batch: Tensor) -> Tensor:
+        if calls[0] in LOOKS and mixtures(model):
+            loads[str(calls[0])] = shares(model, text.some[::4])
+        calls[0] += 1
+        return trial.loss(model, batch)
+
+    start = time.process_time()
+    fit(model, loss, batches, **trial.options(steps))
+    seconds = time.process_time() - start
+    result = {
+        "steps": steps,
+        "first_loss": round(start_loss, 4),
+        "held_out": round(held_out(model, text.held[::3]), 4),
+        "seconds": round(seconds, 1),
+        "parameters": count_parameters(model),
+    }
+    if mixtures(model):
+        loads[str(steps)] = shares(model, text.some[::4])
+        result |= {"loads": loads, "active": active_parameters(model)}
+    return result
+
+
+@torch.no_grad()
+def shares(model: nn.Module, windows: Tensor) -> list[list[float]]:
+    """Of each block, the share of the tokens' choices that each expert gets."""
+    model(windows[:, :-1])
+    return [[round(share, 4) for share in mixture.load.tolist()] for mixture in mixtures(model)]
+
+
+def runs(
+    part: str, name: str, trial: Trial, text: Text, steps: int, seeds: list[int] | None = None
+) -> list[dict[str, Any]]:
+    """The runs of a trial, by seed; those that are kept are not made again."""
+    return [RUNS.keep(part, name, steps, s, make=partial(run, trial, text, steps, s)) for s in seeds or SEEDS]
+
+
+def best(part: str, name: str, trial: Trial, rates: tuple[float, ...], text: Text, steps: int) -> Trial:
+    """The trial at the rate that is best with seed 0."""
+    tried = {rate: replace(trial, fit={**trial.fit, "lr": rate}) for rate in rates}
+
+    def key(rate: float) -> float:
+        first = runs(part, f"{name}, rate {rate}", tried[rate], text, steps, SEEDS[:1])[0]
+        return float(first["held_out"])
+
+    return tried[min(rates, key=key)]
+
+
+def judged(
+    part: str, name: str, trial: Trial, text: Text, steps: int | None = None, **about: Any
+) -> dict[str, Any]:
+    """All seeds of a trial: the summary of their losses, and what is the same for all."""
+    steps = steps or STEPS
+    made = runs(part, name, trial, text, steps)
+    first = made[0]
+    losses = [r["held_out"] for r in made]
+    result = {
+        "name": name,
+        "rate": trial.options(steps)["lr"],
+        "optimizer": trial.options(steps).get("optimizer", "adamw"),
+        "steps": steps,
+        "parameters": first["parameters"],
+        "held_out": summary(losses),
+        "first_loss": summary([r["first_loss"] for r in made]),
+        **about,
+    }
+    if "loads" in first:
+        result |= {"active": first["active"], "loads": [r["loads"] for r in made]}
+    return result
+
+
+# --- mixtures ---
+
+
+class Sparse(Block):
+    """A block whose MLP is a mixture of experts, each half as wide."""
+
+    def __init__(self, config: TransformerConfig, **parts: Any):
+        super().__init__(config, **parts)
+        self.mlp = MixtureOfExperts(
+            config.d_model, config.d_hidden // 2, n_experts=EXPERTS, k=CHOSEN,
+            activation=config.activation, bias=config.bias,
+        )  # fmt: skip
+
+
+def small_weights(model: GPT) -> None:
+    """GPT-2's first weights for any block: N(0, 0.02^2), what joins the stream over sqrt(2M)."""
+    for name, module in model.named_modules():
+        if isinstance(module, nn.Linear | nn.Embedding):
+            joins = name.endswith(("W_o", "W_out"))
+            nn.init.normal_(module.weight, std=0.02 / (2 * model.config.n_blocks) ** (0.5 * joins))
+
+
+def mixture(text: Text) -> list[dict[str, Any]]:
+    """The mixture, and the models that it is compared with."""
+
+    def with_width(hidden: int) -> Recipe:
+        return replace(MODERN, config=replace(MODERN.config, d_hidden=hidden))
+
+    small = {"first": small_weights}
+    sparse = {"block": Sparse, **small}
+    dense, wide = with_width(HIDDEN), with_width(HIDDEN // 2 * EXPERTS)
+    trials = {
+        "dense": Trial(dense, **small),
+        "mixture": Trial(dense, balance=BALANCE, **sparse),
+        "mixture, no balance loss": Trial(dense, **sparse),
+        "mixture, fixed router": Trial(dense, balance=0.0, frozen=True, **sparse),
+        "dense, as many parameters": Trial(wide, **small),
+    }
+    rows = []
+    for name, trial in trials.items():
+        active = HIDDEN if "many" not in name else HIDDEN // 2 * EXPERTS
+        rows.append(judged("mixture", name, trial, text, MIXTURE_STEPS, mlp_width=active))
+    return rows
+
+
+# --- first weights ---
+
+
+def embeddings(std: float) -> Callable[[GPT], None]:
+    """Draws the embeddings anew."""
+
+    def draw(model: GPT) -> None:
+        nn.init.normal_(model.embed.weight, std=std)
+
+    return draw
+
+
+def both(*parts: Callable[[GPT], None]) -> Callable[[GPT], None]:
+    """One after the other."""
+
+    def all_of_them(model: GPT) -> None:
+        for part in parts:
+            part(model)
+
+    return all_of_them
+
+
+FIRST: dict[str, Callable[[GPT], None]] = {
+    "GPT-2's": gpt2_initialisation,
+    "GPT-2's, outputs 0": both(gpt2_initialisation, quiet_initialisation),
+    "GPT-2's, embeddings 0.05": both(gpt2_initialisation, embeddings(0.05)),
+    "Xavier": lambda model: None,
+    "Xavier, outputs 0": quiet_initialisation,
+    "Xavier, embeddings 0.02": embeddings(0.02),
+}
+RATES = {"adamw": (2e-3, 4e-3), "muon": (1e-2, 2e-2)}
+
+
+def weights(text: Text) -> list[dict[str, Any]]:
+    """First weights under both optimisers, each at the better of two rates."""
+    rows = []
+    for optimizer, rates in RATES.items():
+        for name, first in FIRST.items():
+            called = f"{name}, {optimizer}"
+            trial = Trial(MODERN, first=first, fit={"optimizer": optimizer})
+            trial = best("weights", called, trial, rates, text, STEPS)
+            rows.append(judged("weights", called, trial, text, first=name))
+    return rows
+
+
+# --- one change at a time ---
+
+
+def ladder() -> list[tuple[str, Recipe]]:
+    """The recipes, each with the changes of those before it; first weights are GPT-2's throughout."""
+    rungs = [("nanoGPT", BASELINE)]
+
+    def then(name: str, config: dict[str, Any] | None = None, **changes: Any) -> None:
+        last = rungs[-1][1]
+        rungs.append((name, replace(last, config=replace(last.config, **(config or {})), **changes)))
+
+    then("rotary positions", rotary_base=10000.0)
+    then("RMSNorm", {"norm": "rms"})
+    then("QK-norm", {"qk_norm": True})
+    then("SwiGLU", {"activation": "swiglu", "d_hidden": 341})
+    then("Muon", fit={**BASELINE.fit, "optimizer": "muon"})
+    then("Muon's average of five", fit={**BASELINE.fit, "optimizer": "muon", "momentum": 0.8})
+    return rungs
+
+
+def costs(recipe: Recipe, text: Text, turns: int = 8) -> float:
+    """What a step costs in steps of nanoGPT's recipe, taken by turns: the middle one of several ratios."""
+
+    def timed(each: Recipe) -> float:
+        seed_everything(0)
+        model, ticks = each.build(text.vocab), []
+
+        def loss(model: nn.Module, batch: Tensor) -> Tensor:
+            ticks.append(time.process_time())
+            return language_loss(model, batch)
+
+        fit(model, loss, RandomWindows(text.train, batch=BATCH, length=CONTEXT, steps=6), **each.options(6))
+        return min(after - before for before, after in pairwise(ticks))
+
+    ratios = [timed(recipe) / timed(BASELINE) for _ in range(turns)]
+    return round(median(ratios), 3)
+
+
+def climb(text: Text) -> list[dict[str, Any]]:
+    """The ladder at equal steps and at equal time; each optimiser at its best rate for its first rung."""
+    rows = []
+    rates = {"adamw": (1e-3, 2e-3, 4e-3), "muon": (5e-3, 1e-2, 2e-2)}
+    chosen: dict[str, float] = {}
+    for name, recipe in ladder():
+        optimizer = recipe.fit.get("optimizer", "adamw")
+        trial = Trial(recipe)
+        if optimizer not in chosen:
+            trial = best("ladder", name, trial, rates[optimizer], text, STEPS)
+            chosen[optimizer] = trial.fit["lr"]
+        trial = replace(trial, fit={"lr": chosen[optimizer]})
+        cost = RUNS.keep("cost", name, make=partial(costs, recipe, text)) if rows else 1.0
+        about = {"cost": cost, "equal": "steps"}
+        rows.append(judged("ladder", name, trial, text, **about))
+        steps = round(STEPS / cost)
+        rows.append(judged("ladder", name, trial, text, steps, **about | {"equal": "time"}))
+    return rows
+
+
+# --- what the cache holds ---
+
+
+class Latent(Block):
+    """A block with latent attention whose latent and rotary part are 48 and 16 wide."""
+
+    def __init__(self, config: TransformerConfig, rotary: nn.Module | None = None, **parts: Any):
+        super().__init__(config, rotary=rotary, **parts)
+        self.self_attention = MultiHeadLatentAttention(
+            config.d_model, config.n_heads, d_latent=48, d_rotary=16, base=rotary.base,
+            backend=FusedAttend(),
+        )  # fmt: skip
+
+
+def all_small(model: GPT) -> None:
+    """`small_weights`, for latent attention's two other matrices too."""
+    small_weights(model)
+    for module in model.modules():
+        if isinstance(module, MultiHeadLatentAttention):
+            nn.init.normal_(module.U, std=0.02)
+            nn.init.normal_(module.V, std=0.02)
+
+
+def cache(text: Text) -> list[dict[str, Any]]:
+    """Four, two and one heads of keys and values, and latents."""
+    rows = []
+    for n in (4, 2, 1):
+        recipe = replace(MODERN, config=replace(MODERN.config, n_kv_heads=n, qk_norm=False))
+        trial = Trial(recipe, first=all_small)
+        about = {"cached": 2 * n * 32 * MODERN.config.n_blocks}
+        rows.append(judged("cache", f"{n} heads of keys and values", trial, text, **about))
+    plain = replace(MODERN, config=replace(MODERN.config, qk_norm=False))
+    trial = Trial(plain, block=Latent, first=all_small)
+    rows.append(judged("cache", "latents", trial, text, cached=64 * MODERN.config.n_blocks))
+    return rows
+
+
+PARTS: dict[str, Callable[[Text], list[dict[str, Any]]]] = {
+    "mixture": mixture,
+    "weights": weights,
+    "ladder": climb,
+    "cache": cache,
+}
+
+
+def main() -> None:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="all of them if none is named")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    text = load(None)
+    for part in options.parts or PARTS:
+        rows = PARTS[part](text)
+        RUNS.keep("part", part, make=lambda rows=rows: rows, again=True)
+    kept = RUNS.kept()
+    results = {part: kept["part", part] for part in PARTS if ("part", part) in kept}
+    spent = sum(r["seconds"] for r in kept.values() if isinstance(r, dict) and "seconds" in r)
+    record("modern_decoder", results, seeds=SEEDS, cpu_seconds=spent)
+
+
+if __name__ == "__main__":
+    main()

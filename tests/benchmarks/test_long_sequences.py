@@ -1,0 +1,51 @@
+"""The script of the chapter on long sequences: each kind of model is built as its name says."""
+
+import pytest
+
+from benchmarks import runs as runs_module
+from tformer_lib.core.attention import Attend
+from tformer_lib.efficient.delta import DeltaAttend
+from tformer_lib.efficient.linear import LinearAttend
+from tformer_lib.efficient.sliding import SlidingWindow
+
+
+@pytest.fixture(scope="module")
+def script():
+    """The script, which imports its neighbours as `python benchmarks/long_sequences.py` does."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(runs_module.BUILD.parent / "benchmarks"))
+        import long_sequences
+
+        yield long_sequences
+
+
+EXPECTED = {
+    ("recall", "linear"): (2, [LinearAttend]),
+    ("recall", "delta"): (2, [DeltaAttend]),
+    ("recall", "linear, one wide head"): (1, [LinearAttend]),
+    ("recall", "two windows"): (2, [SlidingWindow, SlidingWindow]),
+    ("recall", "a window, then full"): (2, [SlidingWindow, Attend]),
+    ("recall", "full, then a window"): (2, [Attend, SlidingWindow]),
+    ("recall", "a window, then linear"): (2, [SlidingWindow, LinearAttend]),
+    ("recall", "linear, then a window"): (2, [LinearAttend, SlidingWindow]),
+    ("rewriting", "gated"): (2, [DeltaAttend]),
+}
+
+
+@pytest.mark.parametrize("key", EXPECTED, ids=" ".join)
+def test_models(script, key, monkeypatch):
+    caught = []
+    monkeypatch.setattr(script, "fit", lambda model, *_, **__: caught.append(model))
+    found = script.run(*key, 1e-2, 0)
+    heads, layers = EXPECTED[key]
+    attentions = [block.self_attention for block in caught[0].transformer.blocks]
+    assert [type(attention.backend) for attention in attentions] == layers
+    assert {attention.n_heads for attention in attentions} == {heads}
+    assert len({id(attention.backend) for attention in attentions}) == len(layers)
+    assert 0 <= found["chosen_by"] < 0.2  # not trained here
+    assert set(found["right"]) == {str(n) for n in script.TASKS[key[0]]["pairs"]}
+
+
+def test_all_have_the_same_sweep(script):
+    assert set(EXPECTED) <= set(script.MODELS)
+    assert len(script.RATES) == 4

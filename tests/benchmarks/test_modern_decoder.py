@@ -1,0 +1,144 @@
+"""Chapter 8b's experiments: what is compared differs by what it is named for, and all parts run."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+import torch
+
+from benchmarks import runs as runs_module
+from tformer_lib.book.models.recipes import BASELINE, MODERN
+from tformer_lib.core.positions import Rotary
+from tformer_lib.data.windows import consecutive_windows
+from tformer_lib.efficient.mixture import active_parameters, mixtures
+from tformer_lib.training import count_parameters
+
+VOCAB = 7
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture
+def script(tmp_path):
+    """The script, with its runs kept elsewhere and only two steps and two seeds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(runs_module.BUILD.parent / "benchmarks"))
+        import modern_decoder
+
+        patch.setattr(modern_decoder, "RUNS", runs_module.Runs(tmp_path))
+        patch.setattr(modern_decoder, "SEEDS", [0, 1])
+        patch.setattr(modern_decoder, "STEPS", 2)
+        patch.setattr(modern_decoder, "MIXTURE_STEPS", 2)
+        patch.setattr(modern_decoder, "LOOKS", (1,))
+        patch.setattr(modern_decoder, "costs", lambda recipe, text: 1.5)
+        yield modern_decoder
+
+
+@pytest.fixture
+def text(script):
+    ids = torch.arange(4000) % VOCAB
+    windows = consecutive_windows(ids, script.CONTEXT)
+    return script.Text(ids, windows[:6], windows[:8], VOCAB)
+
+
+@pytest.fixture
+def tiny(script, monkeypatch):
+    """The modern recipe with one narrow block."""
+    config = replace(MODERN.config, d_model=16, n_heads=2, n_blocks=1)
+    monkeypatch.setattr(script, "MODERN", replace(MODERN, config=config))
+    monkeypatch.setattr(script, "HIDDEN", 16)
+    return script
+
+
+def test_mixtures(tiny, text):
+    rows = {row["name"]: row for row in tiny.mixture(text)}
+    dense, sparse = rows["dense"], rows["mixture"]
+    router = 8 * 16
+    assert sparse["active"] == dense["parameters"] + router
+    wide = rows["dense, as many parameters"]["parameters"]
+    assert sparse["parameters"] == wide + router
+    for run in sparse["loads"]:
+        assert set(run) == {"1", "2"}
+        assert [sum(block) for block in run["2"]] == [pytest.approx(1, abs=1e-3)]
+    assert len({row["rate"] for row in rows.values()}) == 1
+    assert {row["optimizer"] for row in rows.values()} == {"muon"}
+    assert all(len(row["held_out"]["scores"]) == 2 for row in rows.values())
+
+
+def test_a_fixed_router_stays_as_it_was_drawn(script, text):
+    config = replace(MODERN.config, d_model=16, n_heads=2, n_blocks=1, d_hidden=16)
+    small = replace(MODERN, config=config)
+    kept = {}
+    for frozen in (False, True):
+        trial = script.Trial(small, block=script.Sparse, first=script.small_weights, frozen=frozen)
+        torch.manual_seed(0)
+        model = trial.build(VOCAB)
+        before = mixtures(model)[0].router.W.weight.clone()
+        script.fit(
+            model,
+            trial.loss,
+            script.RandomWindows(text.train, batch=2, length=8, steps=3),
+            **trial.options(3),
+        )
+        kept[frozen] = torch.equal(mixtures(model)[0].router.W.weight, before)
+    assert kept == {False: False, True: True}
+
+
+@pytest.fixture
+def unrun(script, monkeypatch):
+    """No model is trained: its loss is its learning rate."""
+
+    def run(trial, text, steps, seed):
+        rate = trial.options(steps)["lr"]
+        return {"steps": steps, "first_loss": 0.0, "held_out": rate, "seconds": 0.0, "parameters": 1}
+
+    monkeypatch.setattr(script, "run", run)
+
+
+def test_first_weights(script, text, unrun):
+    rows = script.weights(text)
+    assert {(row["first"], row["optimizer"]) for row in rows} == {
+        (name, optimizer) for name in script.FIRST for optimizer in ("adamw", "muon")
+    }
+    assert all(row["rate"] == min(script.RATES[row["optimizer"]]) for row in rows)  # the least loss
+    torch.manual_seed(0)
+    small = script.Trial(MODERN, first=script.FIRST["GPT-2's"]).build(VOCAB)
+    loud = script.Trial(MODERN, first=script.FIRST["GPT-2's, embeddings 0.05"]).build(VOCAB)
+    silent = script.Trial(MODERN, first=script.FIRST["GPT-2's, outputs 0"]).build(VOCAB)
+    assert small.embed.weight.std() < 0.025 < 0.045 < loud.embed.weight.std()
+    block = silent.transformer.blocks[0]
+    assert not block.mlp.W_out.weight.any()
+    assert not block.self_attention.W_o.weight.any()
+    assert block.mlp.W_in.weight.std().item() == pytest.approx(0.02, rel=0.05)
+
+
+def test_the_ladder_changes_one_thing_at_a_time(script, text, unrun):
+    names, recipes = zip(*script.ladder(), strict=True)
+    assert recipes[0] == BASELINE
+    for before, after in pairwise(recipes):
+        changed = [
+            key
+            for one, two in ((vars(before), vars(after)), (vars(before.config), vars(after.config)))
+            for key in one
+            if key not in ("config", "d_hidden") and one[key] != two[key]
+        ]
+        assert len(changed) == 1, changed
+    sizes = [count_parameters(recipe.build(VOCAB)) for recipe in recipes]
+    assert sizes[0] - sizes[1] == 64 * 128
+    assert max(sizes[1:]) / min(sizes[1:]) < 1.01
+    rows = script.climb(text)
+    assert [row["name"] for row in rows] == [name for name in names for _ in range(2)]
+    assert [row["steps"] for row in rows] == [2, 2] + [2, 1] * (len(names) - 1)  # a step costs 1.5
+
+
+def test_what_the_cache_holds(script, text, unrun):
+    rows = {row["name"]: row for row in script.cache(text)}
+    assert rows["latents"]["cached"] == rows["1 heads of keys and values"]["cached"] == 256
+    layer = script.Latent(MODERN.config, rotary=Rotary(32, 100.0)).self_attention
+    assert 4 * layer.cached_per_token == 256
+
+
+def test_an_active_model_counts_what_a_token_uses(script):
+    trial = script.Trial(MODERN, block=script.Sparse, first=script.small_weights)
+    model = trial.build(VOCAB)
+    half = 3 * 128 * (MODERN.config.d_hidden // 2)
+    assert count_parameters(model) - active_parameters(model) == 4 * 6 * half
