@@ -85,12 +85,11 @@ def quality(cnn: nn.Sequential, tokens: Tensor) -> dict[str, float]:
     known, new = data("train")[0][:, 1:], data("test")[0][:, 1:]
     features = [cnn[:-1](pictures(x)).double().numpy() for x in (tokens, new)]
     sure = cnn(pictures(tokens)).softmax(dim=1).amax(dim=1) >= SURE
-    nearest = [torch.cdist(x.float(), known.float()).topk(2, largest=False).values for x in (tokens, new)]
-    mine = nearest[0][:, 0].median() / nearest[1][:, 0].median()
+    mine, theirs = (torch.cdist(x.float(), known.float()).amin(dim=1).median() for x in (tokens, new))
     return {
         "sure": sure.float().mean().item(),
         "distance": frechet(*features),
-        "nearest": mine.item(),
+        "nearest": (mine / theirs).item(),
     }
 
 
@@ -174,7 +173,7 @@ def rivals(cnn: nn.Sequential) -> dict[str, Any]:
     left = {part: named(cnn, x[:COMPLETED], labels[:COMPLETED]) for part, x in black.items()}
     return {
         "test digits": {"named": named(cnn, new[:COMPLETED], labels[:COMPLETED])} | quality(cnn, new),
-        "training digits": quality(cnn, some),
+        "training digits": quality(cnn, some) | {"nearest": None},
         "independent pixels": quality(cnn, pixels),
         "black instead": left,
     }

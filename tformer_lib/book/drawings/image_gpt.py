@@ -113,10 +113,11 @@ def off_by_one(
     read = ["S", *asked[:-1]]
     at = width + 1  # the place whose answer is looked at
     description = (
-        f"Two rows. Below, what the model reads: the start token S, then {', '.join(asked[:-1])}. Above, what it is asked "
-        f"for in each place: {', '.join(asked)}. In place {at + 1} the answer is {asked[at]}. The pixel to its "
-        f"left is the one read in the same place, {read[at]}: the skip connection carries it up. The pixel above "
-        f"it was read {width - 1} places earlier, {read[at - width + 1]}: attention has to fetch it."
+        f"Two rows. Below, what the model reads: the start token S, then {', '.join(asked[:-1])}. Above, what "
+        f"it is asked for in each place: {', '.join(asked)}. In place {at + 1} the answer is {asked[at]}. The "
+        f"pixel to its left is the one read in the same place, {read[at]}: the skip connection carries it up. "
+        f"The pixel above it was read {width - 1} places earlier, {read[at - width + 1]}: attention has to "
+        "fetch it."
     )
 
     def layout(room: Pixels, size: Pixels) -> Scene:
@@ -160,9 +161,9 @@ def noise_and_back(
     if times[0] != 0 or times[-1] != 1 or sorted(times) != times:
         raise ValueError(f"times from 0 to 1, got {times}")
     description = (
-        f"A digit at {len(times)} times: at t = 0 as it is, at t = 1 only noise, between them a mixture of both, "
-        f"at t = {', '.join(number(t, 2) for t in times[1:-1])}. An arrow to the right says: mix noise in. An "
-        "arrow to the left says: the model subtracts, a small step at a time."
+        f"A digit at {len(times)} times: at t = 0 as it is, at t = 1 only noise, between them a mixture of "
+        f"both, at t = {', '.join(number(t, 2) for t in times[1:-1])}. An arrow to the right says: mix noise "
+        "in. An arrow to the left says: follow the model, in small steps."
     )
 
     def layout(room: Pixels, size: Pixels, row: int) -> Scene:
@@ -188,8 +189,9 @@ def noise_and_back(
 def dit_block(*, title: str = "A block that knows the time") -> Drawing:
     """Chapter 4's pre-norm block; the time sets a shift, a scale and a gate for each of the two sublayers."""
     description = (
-        "From bottom to top runs the residual stream. Twice it is normed, scaled and shifted; attention reads "
-        "the result, then an MLP; and what they say is multiplied by a gate before it is added to the stream. "
+        "From bottom to top runs the residual stream. Twice it is normed, scaled and shifted; attention "
+        "reads the result, then an MLP; and what they say is multiplied by a gate before it is added to the "
+        "stream. "
         "From the right comes one vector c, made of the time t. It sets the scale and shift before, and the "
         "gate after, each of the two."
     )
@@ -322,7 +324,7 @@ def _raster(scene: Scene, x: Pixels, y: Pixels, w: Pixels, h: Pixels, ink: list[
             four = [ink[2 * i + a][2 * j + b] for a in (0, 1) for b in (0, 1)]
             value = sum(four) / 4
             if value > 0.1:
-                spot = (x + j * w / columns, y + i * h / rows)
-                corners = (spot, (spot[0] + w / columns, spot[1]),
-                           (spot[0] + w / columns, spot[1] + h / rows), (spot[0], spot[1] + h / rows))  # fmt: skip
+                left, right = (x + (j + k) * w / columns for k in (0, 1))
+                high, low = (y + (i + k) * h / rows for k in (0, 1))
+                corners = ((left, high), (right, high), (right, low), (left, low))
                 scene.area(*corners, role=VALUE, shade=2.2 * value)
