@@ -116,7 +116,7 @@ class DiT(nn.Module):
         nn.init.zeros_(self.pixels.weight)
         nn.init.zeros_(self.pixels.bias)
 
-    def forward(self, x: Float[Tensor, "B C H W"], t: Float[Tensor, " B"]) -> Float[Tensor, "B C H W"]:
+    def forward(self, x: Float[Tensor, "B C H W"], t: Float[Tensor, " T"]) -> Float[Tensor, "B C H W"]:
         if x.shape[1:] != self.shape or t.shape != x.shape[:1]:
             raise ValueError(
                 f"this model reads images of {self.shape} and a time for each, got {tuple(x.shape)} and "
@@ -135,7 +135,7 @@ def time_features(t: Float[Tensor, " B"], d: int) -> Float[Tensor, "B D"]:
 
 
 def flow_loss(
-    model: nn.Module,
+    model: Callable[[Tensor, Tensor], Tensor],
     images: Float[Tensor, "B C H W"],
     generator: torch.Generator | None = None,
 ) -> Float[Tensor, ""]:

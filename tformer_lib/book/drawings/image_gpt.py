@@ -113,11 +113,11 @@ def off_by_one(
     read = ["S", *asked[:-1]]
     at = width + 1  # the place whose answer is looked at
     description = (
-        f"Two rows. Below, what the model reads: the start token S, then {', '.join(asked[:-1])}. Above, what "
-        f"it is asked for in each place: {', '.join(asked)}. In place {at + 1} the answer is {asked[at]}. The "
-        f"pixel to its left is the one read in the same place, {read[at]}: the skip connection carries it up. "
-        f"The pixel above it was read {width - 1} places earlier, {read[at - width + 1]}: attention has to "
-        "fetch it."
+        f"Two rows. Below, what the model reads: the start token S, then {', '.join(asked[:-1])}. Above, "
+        f"what it is asked for in each place: {', '.join(asked)}. In place {at + 1} the answer is "
+        f"{asked[at]}. The pixel to its left is the one read in the same place, {read[at]}: the skip "
+        f"connection carries it up. The pixel above it was read {width - 1} places earlier, "
+        f"{read[at - width + 1]}: attention has to fetch it."
     )
 
     def layout(room: Pixels, size: Pixels) -> Scene:
