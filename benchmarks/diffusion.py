@@ -24,7 +24,6 @@ import numpy as np
 import torch
 from image_gpt import BATCH, LEVELS, SEEDS, SIDE, build, data
 from runs import Runs
-from scipy.linalg import sqrtm
 from torch import Tensor, nn
 
 from tformer_lib.book.datasets.mnist import ImageBatches
@@ -82,8 +81,8 @@ def named(cnn: nn.Module, tokens: Tensor, labels: Tensor) -> float:
 def frechet(a: np.ndarray, b: np.ndarray) -> float:
     """|m_a - m_b|^2 + trace(C_a + C_b - 2 (C_a C_b)^(1/2)) of two sets of vectors, a row each."""
     covariances = [np.cov(x, rowvar=False) for x in (a, b)]
-    root = sqrtm(covariances[0] @ covariances[1]).real
-    return float(((a.mean(0) - b.mean(0)) ** 2).sum() + np.trace(sum(covariances) - 2 * root))
+    roots = np.linalg.eigvals(covariances[0] @ covariances[1]).real.clip(min=0) ** 0.5
+    return float(((a.mean(0) - b.mean(0)) ** 2).sum() + np.trace(sum(covariances)) - 2 * roots.sum())
 
 
 @torch.no_grad()
