@@ -34,10 +34,10 @@ def test_the_distance_is_that_of_two_normal_distributions(scripts):
     generator = np.random.default_rng(0)
     x = generator.normal(size=(4000, 3))
     assert scripts[0].frechet(x, x) == pytest.approx(0, abs=1e-6)
-    assert scripts[0].frechet(x, [*x, 3, 0, 4]) == pytest.approx(25, rel=1e-6)
+    assert scripts[0].frechet(x, x + np.array([3, 0, 4])) == pytest.approx(25, rel=1e-6)
     assert scripts[0].frechet(x, 2 * x) == pytest.approx(3 * (2 - 1) ** 2, rel=0.1)  # sum of (s - s')^2
     dead = np.concatenate([x, np.zeros((4000, 1))], axis=1)  # a feature that never fires
-    assert scripts[0].frechet(dead, [*dead, 3, 0, 4, 0]) == pytest.approx(25, rel=1e-6)
+    assert scripts[0].frechet(dead, dead + np.array([3, 0, 4, 0])) == pytest.approx(25, rel=1e-6)
 
 
 def test_both_ways_to_draw_have_about_as_many_parameters(scripts):
