@@ -7,51 +7,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from tformer_lib.book.plots.style import (
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
     BookFigure,
     book_style,
     new_figure,
 )
-
-
-@book_style
-def from_wave_to_bands(
-    signal: Float[Tensor, " T"],
-    start: int,
-    frame: int,
-    rate: float | int,
-    power: Float[Tensor, " F"],
-    bank: Float[Tensor, "n_mels F"],
-) -> BookFigure:
-    """Three panels: a wave with one frame marked, that frame's power spectrum, and the bands that sum it up.
-
-    Args:
-        signal: the samples.
-        start: the frame's first sample.
-        frame: its length in samples.
-        rate: samples a second.
-        power: the frame's power spectrum.
-        bank: the mel filterbank.
-    """
-    figure, (wave, spectrum, bands) = new_figure(3, 1, height=6.2, height_ratios=(1, 1.1, 0.8))
-    wave.plot(np.arange(len(signal)) / rate, signal.numpy(), color=BLUE, linewidth=0.6)
-    wave.axvspan(start / rate, (start + frame) / rate, color=ORANGE, alpha=0.6, linewidth=0)
-    wave.set(xlabel="time (s)", ylabel="amplitude", ylim=(-1.1, 1.1), xlim=(0, len(signal) / rate))
-    frequencies = np.arange(len(power)) * rate / frame
-    spectrum.plot(frequencies, 10 * np.log10(power.numpy() + 1e-6), color=ORANGE)
-    spectrum.set(ylabel="power (dB)", xlim=(0, rate / 2))
-    spectrum.tick_params(labelbottom=False)
-    for m, row in enumerate(bank.numpy()):
-        inside = row > 0
-        first, last = int(inside.nonzero()[0][0]), int(inside.nonzero()[0][-1])
-        reach = slice(max(first - 1, 0), last + 2)
-        bands.plot(frequencies[reach], row[reach], color=GREEN if m % 2 else GREY, linewidth=1.2)
-    bands.set(xlabel="frequency (Hz)", ylabel="weight", xlim=(0, rate / 2), ylim=(0, 1.05))
-    bands.xaxis.set_major_formatter("{x:,.0f}")
-    return figure
 
 
 @book_style
