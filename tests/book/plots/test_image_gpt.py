@@ -11,12 +11,10 @@ from tformer_lib.book.plots.style import BookFigure
 
 PICTURE = torch.tensor([[0.1, 0.9], [0.4, 0.6]])
 PICTURES = plots.as_pictures(PICTURE.expand(3, 1, 2, 2), known=3)
-CURVES = {"page": [0.2, 0.8, 0.9], "untrained": [0.2, 0.5]}
 RATIOS = {"block 1": torch.tensor([[1.0, 2.0, math.nan], [20.0, 4.0, 0.5]])}
 MEL = {"one": torch.rand(4, 6), "two": torch.rand(4, 6)}
 FIGURES = {
     "completions": plots.completions({"true": PICTURES, "model": PICTURES}, columns=2),
-    "probe": plots.probe(CURVES, 0.85),
     "neighbourhoods": plots.neighbourhoods(RATIOS, reach=1),
     "mel_spectrograms": sound.mel_spectrograms(
         MEL, [300.0, 800.0, 1800.0, 3000.0], frame=20, hop=10, rate=100, patch=2
@@ -38,13 +36,6 @@ def test_pictures_stand_in_blocks_and_are_blank_where_nothing_is_known():
     assert len(shown) == 6
     assert bool(shown[0].mask[1, 1]) if hasattr(shown[0], "mask") else math.isnan(shown[0][1, 1])
     assert [axis.get_ylabel() for axis in axes[::2]] == ["true", "model", "true", "model"]
-
-
-def test_probe_begins_after_the_first_block():
-    (axis,) = FIGURES["probe"].axes
-    lines = [(list(line.get_xdata()), list(line.get_ydata())) for line in axis.lines]
-    assert lines[:2] == [([1, 2], [0.8, 0.9]), ([1], [0.5])]
-    assert [0.85, 0.85] in [heights for _, heights in lines]
 
 
 def test_neighbourhoods_are_drawn_upwards_in_powers_of_two():

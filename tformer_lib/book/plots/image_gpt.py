@@ -6,18 +6,13 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float
-from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
 from tformer_lib.book.plots.style import (
-    BLUE,
-    GREEN,
     GREY,
-    ORANGE,
     RED,
     BookFigure,
     book_style,
-    legend_above,
     new_figure,
 )
 
@@ -57,28 +52,6 @@ def completions(rows: Mapping[str, Sequence[Picture]], columns: int = 6) -> Book
                     axis.set_facecolor("#e8eef4")
                     _draw(axis, pictures[block * columns + c])
             line[0].set_ylabel(name, rotation=0, ha="right", va="center")
-    return figure
-
-
-@book_style
-def probe(curves: Mapping[str, Sequence[float]], pixels: float) -> BookFigure:
-    """The accuracy of a linear probe against depth: a line a model, and a dotted line for the pixels.
-
-    Args:
-        curves: from a model's name to its accuracy at the input of the first block, then after each block.
-        pixels: the accuracy of the same probe on the pixels themselves.
-    """
-    figure, axis = new_figure(height=3.6)
-    looks = ((BLUE, "o", "-"), (GREEN, "s", "-"), (ORANGE, "^", "--"), (RED, "v", "--"))
-    for (name, values), (colour, marker, dashes) in zip(curves.items(), looks, strict=False):
-        options = {"color": colour, "marker": marker, "linestyle": dashes, "label": name}
-        axis.plot(range(1, len(values)), values[1:], markersize=6, **options)
-    axis.axhline(pixels, color=GREY, linestyle=":", linewidth=1.5)
-    deepest = max(len(values) for values in curves.values()) - 1
-    axis.text(deepest + 0.1, pixels - 0.008, "pixels", color=GREY, ha="right", va="top")
-    axis.set(xlabel="after block", ylabel="digits named rightly")
-    axis.xaxis.set_major_locator(MaxNLocator(integer=True))
-    legend_above(axis)
     return figure
 
 
