@@ -296,7 +296,7 @@ def sound_to_columns(
                           strength="full" if j == 0 else "pale")  # fmt: skip
 
     def layout(room: Pixels, size: Pixels, left: Pixels, w: Pixels) -> Scene:
-        scene, h, gap = Scene(room, size=size), 64.0, 34.0
+        scene, h, gap = Scene(room, size=size), 52.0, 28.0
         y = 4.0
         for k, (name, much) in enumerate(stages):
             stage(scene, k, left, y, w, h)
