@@ -43,3 +43,21 @@ def test_a_head_that_reads_its_own_place_looks_left():
 def test_another_size():
     with pytest.raises(ValueError, match="3 x 4 are read as 12 tokens, got 11"):
         attention_by_offset(torch.eye(11).expand(1, 1, 11, 11), HEIGHT, WIDTH)
+
+
+def test_with_a_margin_near_steps_are_means_over_the_same_pixels():
+    n = HEIGHT * WIDTH
+    weights = torch.rand(1, 1, n, n, generator=torch.Generator().manual_seed(0))
+    shares, chance = attention_by_offset(weights, HEIGHT, WIDTH, margin=1)
+    inside = [y * WIDTH + x for y in (1, 2) for x in (1, 2)]
+    for (up, right), back in {(0, -1): 1, (1, 0): WIDTH, (1, -1): WIDTH + 1, (1, 1): WIDTH - 1}.items():
+        expected = torch.stack([weights[0, 0, i, i - back + 1] for i in inside]).mean()
+        torch.testing.assert_close(shares[0, up, right + WIDTH - 1], expected)
+        assert chance[up, right + WIDTH - 1].item() == pytest.approx(sum(1 / (i + 1) for i in inside) / 4)
+
+
+@pytest.mark.parametrize("margin", [-1, 2, 3])
+def test_a_margin_that_leaves_no_pixel(margin):
+    n = HEIGHT * WIDTH
+    with pytest.raises(ValueError, match="no pixel"):
+        attention_by_offset(torch.eye(n).expand(1, 1, n, n), HEIGHT, WIDTH, margin=margin)

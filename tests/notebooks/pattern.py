@@ -25,6 +25,7 @@ WRITTEN = {
     "08b_modern_decoder",
     "09_translation",
     "10_vit",
+    "11_image_gpt_and_sound",
     "12_long_sequences",
 }
 MOST_WORDS, MOST_CELLS, LEAST_DRAWINGS = 2_500, 30, 3

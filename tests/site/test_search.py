@@ -33,6 +33,7 @@ FINDS = {
     "Muon": ("08b_modern_decoder", "8b.5"),
     "nucleus sampling": ("08_gpt", "8.5 "),
     "MLM": ("07_bert", "7.3 "),
+    "mel spectrogram": ("11_image_gpt_and_sound", "11.7 "),
     "MultiHeadAttention": ("api/core", "MultiHeadAttention"),
     "how does the KV cache work": ("08_gpt", "8.6 "),
     "Vaswani": ("bibliography", "Vaswani et al. (2017)"),

@@ -102,6 +102,7 @@ REQUIRED = {  # the slips that readers of such books make most, each where it be
     "image_gpt.visible": ["the pixel itself", "above and to the left only", "column by column"],
     "image_gpt.bits_per_pixel": ["nats for bits", "per image", "logarithm of the mean", "over the pixels"],
     "image_gpt.previous_pixel": ["exchanged", "add-one forgotten", "across images", "first pixels"],
+    "image_gpt.exact_velocity": ["not shrunk", "t for t squared", "nearest image", "noise for the velocity"],
     "image_gpt.linear_probe": ["no bias", "transposed", "labels as numbers", "times the number"],
     "image_gpt.axes": ["too few", "frame's beginning", "samples for seconds", "up to the rate"],
     "image_gpt.mel_filterbank": ["apart in hertz", "different bases", "in columns", "too few"],

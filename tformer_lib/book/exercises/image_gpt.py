@@ -452,6 +452,100 @@ previous_pixel.mistake(
     _across_images,
 )
 
+# Drawing out of noise
+
+
+def _noisy(g: torch.Generator) -> list[tuple]:
+    X = [torch.randn(d, s, generator=g) for d, s in ((3, 4), (1, 2), (5, 3))]
+    y = [torch.randn(d, generator=g) for d in (3, 1, 5)]
+    return [
+        *((a, t, b) for a, t, b in zip(y, (0.5, 0.8, 0.35), X, strict=True)),
+        (torch.tensor([0.5]), 0.5, torch.tensor([[-1.0, 1.0]])),
+        (y[0], 1.0, X[0]),
+        (torch.tensor([0.2, 0.1]), 0.02, torch.tensor([[1.0, -1.0], [1.0, 0.0]])),  # scores in the thousands
+        (y[2], 0.6, X[2][:, :1]),
+    ]
+
+
+@exercise("image_gpt.exact_velocity", inputs=_noisy)
+def exact_velocity(y: Tensor, t: float, X: Tensor) -> Tensor:
+    """E[e - x | (1 - t) x + t e = y], (D,), x a column of X (D, S), each as likely, e ~ N(0, 1).
+    0 < t <= 1.
+    """
+    return (y - X @ _posterior(y, t, X)) / t
+
+
+def _posterior(y: Tensor, t: float, X: Tensor) -> Tensor:
+    """How likely each column is."""
+    return (-(y[:, None] - (1 - t) * X).square().sum(dim=0) / (2 * t**2)).softmax(dim=0)
+
+
+def _weighed(weights: Callable[[Tensor, float, Tensor], Tensor]) -> Callable[[Tensor, float, Tensor], Tensor]:
+    """The velocity from other weights."""
+    return lambda y, t, X: (y - X @ weights(y, t, X)) / t
+
+
+def _distances(y: Tensor, t: float, X: Tensor) -> Tensor:
+    return (y[:, None] - (1 - t) * X).square().sum(dim=0)
+
+
+exact_velocity.mistake(
+    "the image not shrunk",
+    "You compare y with the images themselves. At the time t an image x has become (1 - t) x, and the noise "
+    "around that is what a normal density judges.",
+    _weighed(lambda y, t, X: (-(y[:, None] - X).square().sum(dim=0) / (2 * t**2)).softmax(dim=0)),
+)
+
+exact_velocity.mistake(
+    "t for t squared",
+    "You divide the squared distance by 2 t. The noise is t e, whose variance is t squared.",
+    _weighed(lambda y, t, X: (-_distances(y, t, X) / (2 * t)).softmax(dim=0)),
+)
+
+exact_velocity.mistake(
+    "the half forgotten",
+    "You divide by t squared and not by twice that: a normal density is exp(-e^2 / 2).",
+    _weighed(lambda y, t, X: (-_distances(y, t, X) / t**2).softmax(dim=0)),
+)
+
+exact_velocity.mistake(
+    "distances for squared distances",
+    "You take the distance itself. In the density stands its square.",
+    _weighed(lambda y, t, X: (-_distances(y, t, X).sqrt() / (2 * t**2)).softmax(dim=0)),
+)
+
+exact_velocity.mistake(
+    "the nearest image alone",
+    "You follow the most likely image. What is learned from squared errors is the mean over all of them.",
+    _weighed(lambda y, t, X: torch.eye(X.shape[1])[_posterior(y, t, X).argmax()]),
+)
+
+exact_velocity.mistake(
+    "all images alike",
+    "You take the mean of all images, whatever y is. Those that lie near y are more likely.",
+    _weighed(lambda y, t, X: torch.full((X.shape[1],), 1 / X.shape[1])),
+)
+
+exact_velocity.mistake(
+    "the noise for the velocity",
+    "You return the mean noise E[e | y]. The velocity is e - x.",
+    lambda y, t, X: (y - (1 - t) * (X @ _posterior(y, t, X))) / t,
+)
+
+exact_velocity.mistake(
+    "towards the image",
+    "Your velocity has the other sign: it leads to the images. Time runs from the image to the noise, and "
+    "whoever draws goes against it.",
+    lambda y, t, X: (X @ _posterior(y, t, X) - y) / t,
+)
+
+exact_velocity.mistake(
+    "exponentials without care",
+    "For small t your exponentials are all zero, and 0/0 is no number. Subtract the largest score first, or "
+    "let `softmax` do it.",
+    _weighed(lambda y, t, X: (e := (-_distances(y, t, X) / (2 * t**2)).exp()) / e.sum()),
+)
+
 # What a hidden state knows
 
 

@@ -6,20 +6,13 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float
-from matplotlib.patches import Rectangle
-from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
 from tformer_lib.book.plots.style import (
-    BLUE,
-    GREEN,
     GREY,
-    ORANGE,
     RED,
-    WIDTH,
     BookFigure,
     book_style,
-    legend_above,
     new_figure,
 )
 
@@ -33,69 +26,6 @@ def _draw(axis: Any, picture: Picture, frame: str | None = None) -> None:
     axis.spines[:].set_visible(frame is not None)
     for side in axis.spines.values():
         side.set(color=frame or GREY, linewidth=1.5)
-
-
-@book_style
-def raster(picture: Picture, tokens: Sequence[int], upto: int) -> BookFigure:
-    """A small picture in raster order: what is known, with the number of its level; the next (?); the rest.
-
-    Args:
-        picture: with grey values from 0 to 1.
-        tokens: the level of each pixel, in raster order.
-        upto: how many are known; the one after them is next.
-    """
-    height, width = picture.shape
-    figure, axis = new_figure(height=WIDTH * height / width)
-    _draw(axis, picture)
-    for n, token in enumerate(tokens):
-        row, column = divmod(n, width)
-        if n < upto:
-            colour = "black" if picture[row, column] > 0.5 else "white"
-            axis.text(column, row, str(token), color=colour, ha="center", va="center")
-        elif n == upto:
-            axis.text(column, row, "?", color=RED, ha="center", va="center", weight="bold", zorder=5)
-            axis.add_patch(_framed(column, row))
-        else:
-            axis.add_patch(_veil(column, row))
-    return figure
-
-
-def _framed(column: int, row: int) -> Rectangle:
-    """A thick outline around one pixel."""
-    corner = (column - 0.5, row - 0.5)
-    return Rectangle(corner, 1, 1, facecolor="white", edgecolor=RED, linewidth=3, zorder=4)
-
-
-def _veil(column: int, row: int) -> Rectangle:
-    """A pixel that is not known yet."""
-    corner = (column - 0.5, row - 0.5)
-    return Rectangle(corner, 1, 1, facecolor="white", edgecolor=GREY, alpha=0.75, linewidth=0.3, zorder=3)
-
-
-@book_style
-def ladder(groups: Mapping[str, Mapping[str, float]]) -> BookFigure:
-    """Bits per pixel, a horizontal bar each, longest first within its group; the number stands at its end.
-
-    Args:
-        groups: from a group's name to its members and their bits.
-    """
-    bars = [
-        (name, bits, colour)
-        for (_, members), colour in zip(groups.items(), (GREY, BLUE, GREEN, ORANGE), strict=False)
-        for name, bits in members.items()
-    ]
-    figure, axis = new_figure(height=0.38 * len(bars) + 1.3)
-    for y, (_, bits, colour) in enumerate(bars):
-        axis.barh(y, bits, color=colour, height=0.75)
-        axis.text(bits + 0.02, y, f"{bits:.2f}", va="center")
-    axis.set_yticks(range(len(bars)), [name for name, *_ in bars])
-    axis.invert_yaxis()
-    axis.tick_params(axis="y", length=0)
-    axis.set(xlabel="bits per pixel, held out", xlim=(0, 1.15 * max(bits for _, bits, _ in bars)))
-    for name, colour in zip(groups, (GREY, BLUE, GREEN, ORANGE), strict=False):
-        axis.barh([0], [0], color=colour, label=name)
-    legend_above(axis)
-    return figure
 
 
 @book_style
@@ -122,41 +52,6 @@ def completions(rows: Mapping[str, Sequence[Picture]], columns: int = 6) -> Book
                     axis.set_facecolor("#e8eef4")
                     _draw(axis, pictures[block * columns + c])
             line[0].set_ylabel(name, rotation=0, ha="right", va="center")
-    return figure
-
-
-@book_style
-def gallery(pictures: Sequence[Picture], columns: int = 8) -> BookFigure:
-    """Pictures in reading order, so many a row."""
-    rows = -(-len(pictures) // columns)
-    figure, axes = new_figure(rows, columns, height=0.56 * rows + 0.1, squeeze=False)
-    for axis in axes.flat:
-        axis.set_axis_off()
-    for axis, picture in zip(axes.flat, pictures, strict=False):
-        axis.set_axis_on()
-        _draw(axis, picture)
-    return figure
-
-
-@book_style
-def probe(curves: Mapping[str, Sequence[float]], pixels: float) -> BookFigure:
-    """The accuracy of a linear probe against depth: a line a model, and a dotted line for the pixels.
-
-    Args:
-        curves: from a model's name to its accuracy at the input of the first block, then after each block.
-        pixels: the accuracy of the same probe on the pixels themselves.
-    """
-    figure, axis = new_figure(height=3.6)
-    looks = ((BLUE, "o", "-"), (GREEN, "s", "-"), (ORANGE, "^", "--"), (RED, "v", "--"))
-    for (name, values), (colour, marker, dashes) in zip(curves.items(), looks, strict=False):
-        options = {"color": colour, "marker": marker, "linestyle": dashes, "label": name}
-        axis.plot(range(1, len(values)), values[1:], markersize=6, **options)
-    axis.axhline(pixels, color=GREY, linestyle=":", linewidth=1.5)
-    deepest = max(len(values) for values in curves.values()) - 1
-    axis.text(deepest + 0.1, pixels - 0.008, "pixels", color=GREY, ha="right", va="top")
-    axis.set(xlabel="after block", ylabel="digits named rightly")
-    axis.xaxis.set_major_locator(MaxNLocator(integer=True))
-    legend_above(axis)
     return figure
 
 

@@ -7,52 +7,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from tformer_lib.book.plots.style import (
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
     BookFigure,
     book_style,
-    legend_above,
     new_figure,
 )
-
-
-@book_style
-def from_wave_to_bands(
-    signal: Float[Tensor, " T"],
-    start: int,
-    frame: int,
-    rate: float | int,
-    power: Float[Tensor, " F"],
-    bank: Float[Tensor, "n_mels F"],
-) -> BookFigure:
-    """Three panels: a wave with one frame marked, that frame's power spectrum, and the bands that sum it up.
-
-    Args:
-        signal: the samples.
-        start: the frame's first sample.
-        frame: its length in samples.
-        rate: samples a second.
-        power: the frame's power spectrum.
-        bank: the mel filterbank.
-    """
-    figure, (wave, spectrum, bands) = new_figure(3, 1, height=6.2, height_ratios=(1, 1.1, 0.8))
-    wave.plot(np.arange(len(signal)) / rate, signal.numpy(), color=BLUE, linewidth=0.6)
-    wave.axvspan(start / rate, (start + frame) / rate, color=ORANGE, alpha=0.6, linewidth=0)
-    wave.set(xlabel="time (s)", ylabel="amplitude", ylim=(-1.1, 1.1), xlim=(0, len(signal) / rate))
-    frequencies = np.arange(len(power)) * rate / frame
-    spectrum.plot(frequencies, 10 * np.log10(power.numpy() + 1e-6), color=ORANGE)
-    spectrum.set(ylabel="power (dB)", xlim=(0, rate / 2))
-    spectrum.tick_params(labelbottom=False)
-    for m, row in enumerate(bank.numpy()):
-        inside = row > 0
-        first, last = int(inside.nonzero()[0][0]), int(inside.nonzero()[0][-1])
-        reach = slice(max(first - 1, 0), last + 2)
-        bands.plot(frequencies[reach], row[reach], color=GREEN if m % 2 else GREY, linewidth=1.2)
-    bands.set(xlabel="frequency (Hz)", ylabel="weight", xlim=(0, rate / 2), ylim=(0, 1.05))
-    bands.xaxis.set_major_formatter("{x:,.0f}")
-    return figure
 
 
 @book_style
@@ -100,28 +58,4 @@ def mel_spectrograms(
             for edge in range(patch, bands, patch):
                 axis.axhline(edge - 0.5, color="white", linewidth=0.7, alpha=0.8)
     axes[-1, 0].set_xlabel("time (s)")
-    return figure
-
-
-@book_style
-def three_modalities(accuracy: Mapping[str, Mapping[str, float]]) -> BookFigure:
-    """Test accuracies: a group of bars for each modality, the same bars in each; the number at its end.
-
-    Args:
-        accuracy: from a modality to what answered and its share of right answers.
-    """
-    groups = list(accuracy)
-    kinds = list(next(iter(accuracy.values())))
-    figure, axis = new_figure(height=1.1 * len(groups) + 1.5)
-    width = 0.82 / len(kinds)
-    for i, (kind, colour) in enumerate(zip(kinds, (GREY, ORANGE, BLUE), strict=False)):
-        places = [g + i * width for g in range(len(groups))]
-        axis.barh(places, [accuracy[g][kind] for g in groups], height=0.92 * width, color=colour, label=kind)
-        for y, group in zip(places, groups, strict=True):
-            axis.text(accuracy[group][kind] + 0.01, y, f"{accuracy[group][kind]:.2f}", va="center")
-    axis.set_yticks([g + width * (len(kinds) - 1) / 2 for g in range(len(groups))], groups)
-    axis.invert_yaxis()
-    axis.tick_params(axis="y", length=0)
-    axis.set(xlabel="share of test answers that are right", xlim=(0, 1.12), xticks=[0, 0.25, 0.5, 0.75, 1])
-    legend_above(axis)
     return figure

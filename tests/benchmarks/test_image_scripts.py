@@ -1,0 +1,96 @@
+"""The scripts of the chapter on ImageGPT: what is judged, by whom, and that the rivals are alike."""
+
+import numpy as np
+import pytest
+import torch
+
+from benchmarks import runs as runs_module
+from tformer_lib.core.transformer import TransformerConfig
+from tformer_lib.models.dit import DiT
+from tformer_lib.training import count_parameters
+
+
+@pytest.fixture(scope="module")
+def scripts():
+    """The scripts, which import their neighbours as `python benchmarks/NAME.py` does."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(runs_module.BUILD.parent / "benchmarks"))
+        import diffusion
+        import pixel_cnn
+
+        yield diffusion, pixel_cnn
+
+
+def test_images_and_tokens_say_the_same(scripts):
+    tokens = torch.randint(4, (3, 196))
+    images = scripts[0].pictures(tokens)
+    assert images.shape == (3, 1, 14, 14)
+    assert (images.min(), images.max()) == (-1, 1)
+    assert torch.equal(scripts[0].levels(images + 0.3 * torch.rand_like(images)), tokens)
+    assert torch.equal(scripts[0].levels(5 * images - 0.1).unique(), torch.tensor([0, 3]))
+
+
+def test_the_distance_is_that_of_two_normal_distributions(scripts):
+    generator = np.random.default_rng(0)
+    x = generator.normal(size=(4000, 3))
+    assert scripts[0].frechet(x, x) == pytest.approx(0, abs=1e-6)
+    assert scripts[0].frechet(x, x + np.array([3, 0, 4])) == pytest.approx(25, rel=1e-6)
+    assert scripts[0].frechet(x, 2 * x) == pytest.approx(3 * (2 - 1) ** 2, rel=0.1)  # sum of (s - s')^2
+    dead = np.concatenate([x, np.zeros((4000, 1))], axis=1)  # a feature that never fires
+    assert scripts[0].frechet(dead, dead + np.array([3, 0, 4, 0])) == pytest.approx(25, rel=1e-6)
+
+
+def test_both_ways_to_draw_have_about_as_many_parameters(scripts):
+    config = TransformerConfig(d_model=64, n_heads=4, n_blocks=3)
+    sizes = [
+        count_parameters(m) for m in (scripts[0].build("page", 0), DiT(config, image_size=14, patch_size=2))
+    ]
+    assert sizes == [212_928, 236_228]
+
+
+def test_every_way_is_judged_alike(scripts, monkeypatch):
+    """Both are trained on the same batches, and asked for the same halves."""
+    script, batches = scripts[0], []
+    monkeypatch.setattr(script, "fit", lambda model, loss, seen, **options: batches.append((seen, options)))
+    monkeypatch.setattr(script, "DRAWN", 70)
+    monkeypatch.setattr(script, "COMPLETED", 20)
+    monkeypatch.setattr(script, "EULER", 2)
+    monkeypatch.setattr(
+        script, "generate", lambda model, prompts, n, generator: [[*p, *[0] * n] for p in prompts]
+    )
+    monkeypatch.setattr(script, "bits_per_pixel", lambda *_: 0.5)
+    cnn = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(196, 8), torch.nn.Linear(8, 10))
+    found = [script.image_gpt(cnn, 3, 0), script.dit(cnn, 3, 0)]
+    (gpt_batches, gpt_options), (dit_batches, dit_options) = batches
+    assert gpt_options == dit_options
+    for (tokens, labels), (images, others) in zip(gpt_batches, dit_batches, strict=True):
+        assert torch.equal(script.levels(images), tokens[:, 1:])
+        assert torch.equal(labels, others)
+    assert found[0]["named lower"] is None
+    assert found[1]["named lower"] is not None
+    for result in found:
+        assert {"named upper", "sure", "distance", "nearest"} <= result.keys()
+        assert len(result["pictures"]) == 24
+
+
+def test_a_copy_of_the_training_images_is_found_out(scripts):
+    script = scripts[0]
+    cnn = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(196, 8), torch.nn.Linear(8, 10))
+    known, new = script.data("train")[0][:, 1:], script.data("test")[0][:, 1:]
+    assert script.quality(cnn, known[:100])["nearest"] == 0
+    assert script.quality(cnn, new)["nearest"] == 1
+    assert script.quality(cnn, new)["distance"] == pytest.approx(0, abs=1e-4)
+
+
+def test_the_convolutions_are_asked_for_the_pixels_alone(scripts):
+    script = scripts[1]
+    seen = []
+
+    def guess(pixels):
+        seen.append(pixels)
+        return torch.zeros(len(pixels), 4, 196)
+
+    rows = script.data("test")[0][:5]
+    loss = script.loss(guess, (rows, None))
+    assert torch.equal(seen[0], rows[:, 1:])
+    assert loss.item() == pytest.approx(np.log(4))
