@@ -29,7 +29,7 @@ def head_by_head(layer, x, mask):
     for h in range(layer.n_heads):
         q = layer.W_q(x)[..., h * width : (h + 1) * width]
         s = layer.rotary(layer.W_s(x)[..., h * layer.d_rotary : (h + 1) * layer.d_rotary])
-        k, v = c @ layer.U[h].T, c @ layer.V[h].T
+        k, v = c @ layer.key_maps[h].T, c @ layer.value_maps[h].T
         rows = []
         for n in range(x.shape[1]):
             may = [j for j in range(x.shape[1]) if mask[n, j]]
@@ -99,8 +99,8 @@ def test_a_wide_latent_can_be_multi_head_attention(agree):
         layer.W_s.weight.zero_()
         # The scores are divided by the root of 4 + 2 in place of 4.
         layer.W_q.weight.copy_(usual.W_q.weight * math.sqrt(6 / 4))
-        layer.U.copy_(usual.W_k.weight.view(3, 4, 12))
-        layer.V.copy_(usual.W_v.weight.view(3, 4, 12))
+        layer.key_maps.copy_(usual.W_k.weight.view(3, 4, 12))
+        layer.value_maps.copy_(usual.W_v.weight.view(3, 4, 12))
         layer.W_o.weight.copy_(usual.W_o.weight)
     x = torch.randn(2, 5, 12)
     agree(layer(x, mask=causal_mask(5)), usual(x, mask=causal_mask(5)))

@@ -18,7 +18,7 @@ class MultiHeadLatentAttention(nn.Module):
     place, is one for all heads: a turn between U_h and the query could not be moved to the query. Queries are
     [W_q,h x; rotate(W_s,h x)], and scores are divided by sqrt(Dh + Dr). A token's latent and its r are all
     that the cache holds: Dc + Dr numbers, where multi-head attention holds 2 H Dh. DeepSeek-AI (2024,
-    DeepSeek-V2), section 2.1; the norm of the latent is in the code published with it.
+    DeepSeek-V2), section 2.1; the norm of the latent is mentioned in section 3.1.2.
 
     With a cache the keys and values are never made. A score needs q^T U_h c = (U_h^T q)^T c: U_h moves into
     the query. The output is V_h (sum of a_s c_s): latents are averaged, and V_h is applied once. That is the
@@ -70,19 +70,28 @@ class MultiHeadLatentAttention(nn.Module):
         self.W_c = nn.Linear(d_model, self.d_latent, bias=False)
         self.W_r = nn.Linear(d_model, self.d_rotary, bias=False)  # the keys' rotary part, one for all heads
         self.norm_c = nn.RMSNorm(self.d_latent, eps=1e-6)
-        self.U = nn.Parameter(torch.empty(n_heads, self.d_head, self.d_latent))  # a head's keys of the latent
-        self.V = nn.Parameter(torch.empty(n_heads, self.d_head, self.d_latent))  # and its values
+        self.W_u = nn.Linear(
+            self.d_latent, n_heads * self.d_head, bias=False
+        )  # all heads' keys of the latent
+        self.W_v = nn.Linear(self.d_latent, n_heads * self.d_head, bias=False)  # and their values
         self.W_o = nn.Linear(n_heads * self.d_head, d_model, bias=False)
         self.backend = Attend() if backend is None else backend
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Xavier-uniform matrices (Glorot and Bengio 2010, eq. 16); U and V as tall ones, heads stacked."""
-        for linear in (self.W_q, self.W_s, self.W_c, self.W_r, self.W_o):
+        """Xavier-uniform matrices (Glorot and Bengio 2010, eq. 16)."""
+        for linear in (self.W_q, self.W_s, self.W_c, self.W_r, self.W_u, self.W_v, self.W_o):
             nn.init.xavier_uniform_(linear.weight)
-        bound = (6 / (self.d_latent + self.n_heads * self.d_head)) ** 0.5
-        for parameter in (self.U, self.V):
-            nn.init.uniform_(parameter, -bound, bound)
+
+    @property
+    def key_maps(self) -> Float[Tensor, "H Dh Dc"]:
+        """Each head's map from the latent to its keys; W_u has them one below the other."""
+        return self.W_u.weight.unflatten(0, (self.n_heads, self.d_head))
+
+    @property
+    def value_maps(self) -> Float[Tensor, "H Dh Dc"]:
+        """Each head's map from the latent to its values, of W_v."""
+        return self.W_v.weight.unflatten(0, (self.n_heads, self.d_head))
 
     @property
     def cached_per_token(self) -> int:
@@ -95,17 +104,19 @@ class MultiHeadLatentAttention(nn.Module):
 
     def expanded(self, q: Tensor, s: Tensor, c: Tensor, r: Tensor, mask: Tensor | None) -> Tensor:
         """Each head's output (B, H, N, Dh), by making its keys and values of the latents (B, 1, S, Dc)."""
-        k = torch.cat((c @ self.U.mT, r.expand(-1, self.n_heads, -1, -1)), dim=-1)  # (B, H, S, Dh + Dr)
-        return self.backend(torch.cat((q, s), dim=-1), k, c @ self.V.mT, mask)
+        k = torch.cat(
+            (c @ self.key_maps.mT, r.expand(-1, self.n_heads, -1, -1)), dim=-1
+        )  # (B, H, S, Dh + Dr)
+        return self.backend(torch.cat((q, s), dim=-1), k, c @ self.value_maps.mT, mask)
 
     def absorbed(self, q: Tensor, s: Tensor, c: Tensor, r: Tensor, mask: Tensor | None) -> Tensor:
         """The same, by attending to the latents themselves: U acts on the queries, V on the averages."""
         everybody = (-1, self.n_heads, -1, -1)
         k = torch.cat((c, r), dim=-1).expand(everybody)  # (B, H, S, Dc + Dr), without a copy
-        q = torch.cat((q @ self.U, s), dim=-1)
+        q = torch.cat((q @ self.key_maps, s), dim=-1)
         # The backend divides by the root of the width that it sees.
         q = q * ((self.d_latent + self.d_rotary) / (self.d_head + self.d_rotary)) ** 0.5
-        return self.backend(q, k, c.expand(everybody), mask) @ self.V.mT
+        return self.backend(q, k, c.expand(everybody), mask) @ self.value_maps.mT
 
     @undone_if_refused
     def forward(

@@ -52,7 +52,7 @@ class Router(nn.Module):
 
 
 def balance_loss(p: Float[Tensor, "T E"], chosen: Int[Tensor, "T k"]) -> Float[Tensor, ""]:
-    """E sum_i f_i P_i: 1 if the experts share the tokens equally, E if one gets all of them and is sure.
+    """E sum_i f_i P_i: 1 if the experts share the tokens equally, E / k if one is first for all and sure.
 
     f_i is the share of the T k assignments that goes to expert i, P_i the mean probability that it is given.
     The f are counts and pass no gradient; descent lowers the P of the experts that are used most. For
