@@ -17,8 +17,9 @@ def scripts():
         patch.syspath_prepend(str(runs_module.BUILD.parent / "benchmarks"))
         import diffusion
         import pixel_cnn
+        import pixel_places
 
-        yield diffusion, pixel_cnn
+        yield diffusion, pixel_cnn, pixel_places
 
 
 def test_images_and_tokens_say_the_same(scripts):
@@ -94,3 +95,18 @@ def test_the_convolutions_are_asked_for_the_pixels_alone(scripts):
     loss = script.loss(guess, (rows, None))
     assert torch.equal(seen[0], rows[:, 1:])
     assert loss.item() == pytest.approx(np.log(4))
+
+
+def test_pixels_of_a_row_or_a_column_share_a_vector(scripts):
+    places = scripts[2].RowsAndColumns(3, 4)
+    added = places(torch.zeros(1, 9, 4))[0]
+    for n in range(9):
+        torch.testing.assert_close(added[n], places.rows[n // 3] + places.columns[n % 3])
+    torch.testing.assert_close(places(torch.zeros(1, 2, 4), offset=5)[0], added[5:7])  # as with a cache
+
+
+def test_each_way_says_where_a_pixel_stands_or_does_not(scripts):
+    ways = {name: make() for name, make in scripts[2].WAYS.items()}
+    assert ways["none"] is None
+    sizes = {name: sum(p.numel() for p in ways[name].parameters()) for name in ("places", "rows and columns")}
+    assert sizes == {"places": 196 * 64, "rows and columns": 28 * 64}
