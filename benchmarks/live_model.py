@@ -1,0 +1,95 @@
+"""The model that writes in the page: trained, measured, made small and exported.
+
+It is the modern GPT of Chapter 8b (0.8 million parameters, letters as tokens), and reads all plays of
+Chapter 8 about one and a half times, in windows of 128. Exported is a matrix as whole numbers of eight
+bits with one scale a row, everything else in float32: `book/_static/live/model_weights.js`; and, in
+`logits.js`, its logits after six held-out texts. Recorded are
+the bits per held-out character before and after, so that the page can say what the eight bits cost.
+
+`python benchmarks/live_model.py` goes on where it was stopped. Ten to twenty minutes on one core.
+"""
+
+import json
+from typing import Any
+
+import torch
+from runs import BUILD, Runs
+
+from tformer_lib.book.datasets.text import shakespeare
+from tformer_lib.book.live import as_script, quantise_
+from tformer_lib.book.models.recipes import MODERN
+from tformer_lib.book.recorded import record
+from tformer_lib.data.windows import RandomWindows
+from tformer_lib.files import replace_file
+from tformer_lib.measures.language import bits_per_character
+from tformer_lib.models.gpt import GPT
+from tformer_lib.models.language import language_loss
+from tformer_lib.tokenizers import CharTokenizer
+from tformer_lib.training import count_parameters, fit, seed_everything
+
+SEED, LENGTH, BATCH, STEPS = 0, 128, 16, 3500
+FOLDER = BUILD.parent / "book" / "_static" / "live"
+PROMPTS = 6  # whose next letters are recorded, for the figure of sampling rules
+
+
+def main() -> None:
+    """Train, measure, export and record."""
+    torch.set_num_threads(1)
+    text = shakespeare("train")
+    tokenizer = CharTokenizer.from_text(text)
+    ids = torch.tensor(tokenizer.encode(text))
+    held_out = torch.tensor(tokenizer.encode(shakespeare("validation")[:100_000]))
+    runs = Runs("live_model")
+    weights = BUILD / "live_model" / "weights.pt"
+
+    def build() -> GPT:
+        seed_everything(SEED)
+        return MODERN.build(tokenizer.vocab_size)
+
+    def train() -> dict[str, Any]:
+        model = build()
+        windows = RandomWindows(ids, batch=BATCH, length=LENGTH, steps=STEPS, seed=SEED)
+        options = {"lr": 1.2e-2, "optimizer": "muon", "warmup": 60, "weight_decay": 0.05, "min_lr_ratio": 0.02}
+        history = fit(model, language_loss, windows, checkpoint=runs.checkpoint("train"), **options)
+        torch.save(model.state_dict(), weights)
+        return {
+            "parameters": count_parameters(model),
+            "steps": STEPS,
+            "read": STEPS * BATCH * LENGTH,
+            "seconds": history.seconds,
+            "held_out": bits_per_character(model, held_out, 64),
+        }
+
+    results = runs.keep("train", make=train, again=not weights.exists())
+    model = build()
+    model.load_state_dict(torch.load(weights, weights_only=True))
+    letters = "".join(tokenizer.decode([i]) for i in range(tokenizer.vocab_size))
+    config, rotary = model.config, model.transformer.blocks[0].self_attention.rotary
+    facts = {
+        "D": config.d_model,
+        "H": config.n_heads,
+        "M": config.n_blocks,
+        "F": config.d_hidden,
+        "base": rotary.base,
+        "context": LENGTH,
+    }
+    script = as_script(model, letters, facts)
+    replace_file(FOLDER / "model_weights.js", script.encode())
+    quantise_(model).eval()
+    with torch.no_grad():
+        rows = [held_out[start : start + LENGTH // 2] for start in range(5_000, 5_000 + 997 * PROMPTS, 997)]
+        prompts = [
+            {
+                "text": tokenizer.decode(row.tolist()),
+                "logits": [round(z, 4) for z in model(row[None])[0, -1].tolist()],
+            }
+            for row in rows
+        ]
+    recorded_logits = json.dumps({"letters": letters, "prompts": prompts})
+    replace_file(FOLDER / "logits.js", f"window.TformerLogits = {recorded_logits};\n".encode())
+    results |= {"bytes": len(script), "held_out_eight_bits": bits_per_character(model, held_out, 64)}
+    print(record("live_model", results, seeds=[SEED], cpu_seconds=sum(runs.seconds.values())))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+// Chapter 5: a query at place n and a key at place s, turned by their places; the score knows only n - s.
+(() => {
+  const { define, svg, text, line, path, colour, number } = window.TformerLive;
+  const { rotate, speeds, dot } = window.TformerMaths;
+  const D = 8;
+  const BASE = 10000;
+  const query = [1, 0, 0.9, 0.3, 0.7, 0.6, 1, 0.2];
+  const key = [0.9, 0.4, 1, 0, 0.8, 0.5, 0.9, -0.3];
+
+  define("rotary-clocks", {
+    state: { n: 5, s: 2 },
+    build(ui) {
+      const show = ui.picture("Four dials, one for each pair of features, from fast to slow. A hand for the query, turned by its place, and one for the key, turned by its own. The sentence below says the score.");
+      ui.slider("n", "Place of the query, n", { min: 0, max: 300 });
+      ui.slider("s", "Place of the key, s", { min: 0, max: 300 });
+      ui.button("Both one place on", () => ui.change({ n: Math.min(300, ui.state.n + 1), s: Math.min(300, ui.state.s + 1) }));
+      ui.button("Both ten places on", () => ui.change({ n: Math.min(300, ui.state.n + 10), s: Math.min(300, ui.state.s + 10) }));
+      return ({ n, s }, width) => {
+        const across = width < 480 ? 2 : 4;
+        const cell = width / across;
+        const r = Math.min(62, cell / 2 - 16);
+        const high = 2 * r + 62;
+        const [q, k] = [rotate(query, n, BASE), rotate(key, s, BASE)];
+        const w = speeds(D, BASE);
+        const shares = w.map((_, i) => dot(q.slice(2 * i, 2 * i + 2), k.slice(2 * i, 2 * i + 2)));
+        const hand = (cx, cy, [a, b], role, dash) => [
+          line(cx, cy, cx + r * a * 0.92, cy - r * b * 0.92, { stroke: colour(role), "stroke-width": 5, "stroke-linecap": "round", "stroke-dasharray": dash }),
+          svg("circle", { cx: cx + r * a * 0.92, cy: cy - r * b * 0.92, r: 5, fill: colour(role) })];
+        show(width, high * (D / 2 / across),
+          w.map((speed, i) => {
+            const cx = cell * ((i % across) + 0.5);
+            const cy = high * Math.floor(i / across) + r + 8;
+            return [
+              svg("circle", { cx, cy, r, fill: "none", stroke: "currentColor", opacity: 0.5 }),
+              path([[cx + r, cy], [cx + r - 7, cy]], { opacity: 0.6 }),
+              hand(cx, cy, q.slice(2 * i, 2 * i + 2), "query"), hand(cx, cy, k.slice(2 * i, 2 * i + 2), "key", "7 8"),
+              text(cx, cy + r + 20, `${number(speed, 3).replace(/0+$/, "").replace(/\.$/, "")} rad a place`, { size: 13 }),
+              text(cx, cy + r + 40, `qᵀk: ${number(shares[i])}`, { size: 13 })];
+          }));
+        return `Offset n − s = ${number(n - s, 0)}. The score, the sum over the four pairs, is ${number(dot(q, k), 3)}. (Full hand: the query; dashed: the key.)`;
+      };
+    },
+  });
+})();

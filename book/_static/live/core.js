@@ -1,0 +1,213 @@
+// The element <tformer-live figure="...">, and what all figures share: controls, a stage, a state in the link.
+(() => {
+  const SVG = "http://www.w3.org/2000/svg";
+  const figures = new Map();
+
+  const fill = (node, attributes = {}, ...children) => {
+    for (const [name, value] of Object.entries(attributes)) {
+      if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+      else if (value === true) node.setAttribute(name, "");
+      else if (value !== false && value != null) node.setAttribute(name, value);
+    }
+    node.append(...children.flat().filter((child) => child != null && child !== false));
+    return node;
+  };
+  const html = (tag, ...rest) => fill(document.createElement(tag), ...rest);
+  const svg = (tag, ...rest) => fill(document.createElementNS(SVG, tag), ...rest);
+  const colour = (role) => `var(--tformer-${role})`;
+  // Numbers with a real minus sign, and a comma at thousands.
+  const number = (x, digits = 2) => (Object.is(x, -Infinity) ? "−∞" : x.toLocaleString("en", {
+    minimumFractionDigits: digits, maximumFractionDigits: digits }).replace("-", "−"));
+  // 12,345,678 as 12.3 million.
+  const amount = (x) => {
+    for (const [size, word] of [[1e12, "trillion"], [1e9, "billion"], [1e6, "million"]])
+      if (x >= size) return `${x / size >= 100 ? Math.round(x / size).toLocaleString("en") : (x / size).toPrecision(3)} ${word}`;
+    return x.toLocaleString("en");
+  };
+  const bytes = (x) => {
+    for (const [size, unit] of [[1e12, "TB"], [1e9, "GB"], [1e6, "MB"], [1e3, "kB"]])
+      if (x >= size) return `${x / size >= 100 ? Math.round(x / size).toLocaleString("en") : (x / size).toPrecision(3)} ${unit}`;
+    return `${x} bytes`;
+  };
+
+  let counter = 0;
+
+  class Live extends HTMLElement {
+    static observedAttributes = ["ready"];
+
+    attributeChangedCallback() {
+      if (!this.made && figures.has(this.getAttribute("figure"))) this.make();
+    }
+
+    make() {
+      this.made = true;
+      const name = this.getAttribute("figure");
+      const figure = figures.get(name);
+      this.start = { ...figure.state };
+      this.state = { ...figure.state };
+      this.read(name);
+      this.controls = new Map();
+      this.stage = html("div", { class: "tl-stage" });
+      this.panel = html("div", { class: "tl-panel", role: "group", "aria-label": "Settings" });
+      this.said = html("p", { class: "tl-said" });
+      this.heard = html("p", { class: "tl-heard", "aria-live": "polite" }); // once it stands still
+      const copied = html("span", { class: "tl-copied", role: "status" });
+      const copy = async () => {
+        const link = this.link(name);
+        history.replaceState(null, "", link);
+        try {
+          await navigator.clipboard.writeText(link);
+          copied.textContent = "Copied.";
+        } catch {
+          copied.textContent = "The link is in the address bar.";
+        }
+        setTimeout(() => { copied.textContent = ""; }, 3000);
+      };
+      this.replaceChildren(this.stage, this.panel, this.said, this.heard, html("p", { class: "tl-foot" },
+        html("button", { type: "button", onclick: () => this.change(this.start) }, "Start again"),
+        html("button", { type: "button", onclick: copy }, "Link to this state"), copied));
+      this.draw = figure.build(this);
+      new ResizeObserver(() => this.redraw()).observe(this.stage);
+      this.redraw();
+    }
+
+    // The state of a link is taken if it is for this figure; what is no state of it is left alone.
+    read(name) {
+      const given = new URLSearchParams(location.hash.slice(1));
+      if (given.get("try") !== name) return;
+      for (const [key, first] of Object.entries(this.start)) {
+        if (!given.has(key)) continue;
+        const text = given.get(key);
+        if (typeof first === "number" && Number.isFinite(Number(text)) && text.trim()) this.state[key] = Number(text);
+        if (typeof first === "boolean") this.state[key] = text === "true";
+        if (typeof first === "string") this.state[key] = text;
+      }
+    }
+
+    link(name) {
+      const kept = Object.entries(this.state).filter(([key, value]) => value !== this.start[key]);
+      const state = new URLSearchParams([["try", name], ...kept]);
+      return `${location.href.replace(/#.*$/, "")}#${state}`;
+    }
+
+    change(values) {
+      Object.assign(this.state, values);
+      for (const [key, control] of this.controls) control.show(this.state[key]);
+      this.redraw();
+    }
+
+    redraw() {
+      for (const control of this.controls.values()) control.show();
+      const width = Math.round(this.stage.clientWidth);
+      if (width < 50 || !this.draw) return; // folded
+      this.said.textContent = this.draw(this.state, Math.min(width, 720)) ?? "";
+      for (const box of this.stage.querySelectorAll(".tl-scroll")) { // by keyboard too, if there is more than is seen
+        const name = box.querySelector("caption").textContent;
+        const wide = box.scrollWidth > box.clientWidth + 1;
+        for (const [key, value] of [["tabindex", "0"], ["role", "group"], ["aria-label", `${name}, scrolls sideways`]])
+          if (wide) box.setAttribute(key, value);
+          else box.removeAttribute(key);
+      }
+      clearTimeout(this.timer);
+      this.timer = setTimeout(() => { this.heard.textContent = this.said.textContent; }, 700);
+    }
+
+    slider(key, label, { min, max, step = 1, show = (x) => number(x, 0), from = (x) => x, to = (x) => x }) {
+      const id = `tl-${(counter += 1)}`;
+      const output = html("output", { for: id });
+      const input = html("input", { id, type: "range", min, max, step, oninput: () => {
+        this.change({ [key]: to(Number(input.value)) });
+      } });
+      const clip = (x) => Math.min(max, Math.max(min, x));
+      const row = html("div", { class: "tl-row" }, html("label", { for: id }, label), input, output);
+      this.panel.append(row);
+      const given = from(this.state[key]); // of a link, perhaps
+      if (!Number.isFinite(given)) this.state[key] = this.start[key];
+      else if (clip(given) !== given) this.state[key] = to(clip(given));
+      this.controls.set(key, { row, show: () => {
+        input.value = from(this.state[key]);
+        output.textContent = show(this.state[key]);
+        input.setAttribute("aria-valuetext", show(this.state[key]));
+      } });
+      return row;
+    }
+
+    toggle(key, label) {
+      const input = html("input", { type: "checkbox", onchange: () => this.change({ [key]: input.checked }) });
+      const row = html("div", { class: "tl-row" }, html("label", { class: "tl-check" }, input, " ", label));
+      this.panel.append(row);
+      this.controls.set(key, { row, show: () => { input.checked = this.state[key]; } });
+      return row;
+    }
+
+    // `options`: [value, text] pairs; a state from a link that is none of them becomes the first.
+    choice(key, label, options, chosen = (value) => ({ [key]: value })) {
+      const id = `tl-${(counter += 1)}`;
+      const input = html("select", { id, onchange: () => this.change(chosen(input.value)) },
+        options.map(([value, text]) => html("option", { value }, text)));
+      const row = html("div", { class: "tl-row" }, html("label", { for: id }, label), input);
+      this.panel.append(row);
+      if (!options.some(([value]) => value === this.state[key])) this.state[key] = options[0][0];
+      this.controls.set(key, { row, show: () => { input.value = this.state[key]; } });
+      return row;
+    }
+
+    button(label, press) {
+      const button = html("button", { type: "button", onclick: press }, label);
+      const last = this.panel.lastElementChild;
+      if (last?.classList.contains("tl-buttons")) last.append(button);
+      else this.panel.append(html("div", { class: "tl-row tl-buttons" }, button));
+      return button;
+    }
+
+    // A picture of this height; `drag` gets the place of the pointer in its units.
+    picture(label, drag) {
+      const picture = svg("svg", { role: "img", "aria-label": label });
+      if (drag) {
+        const at = (event) => {
+          const box = picture.getBoundingClientRect();
+          const scale = picture.viewBox.baseVal.width / box.width;
+          drag((event.clientX - box.left) * scale, (event.clientY - box.top) * scale);
+        };
+        picture.classList.add("tl-drag");
+        picture.addEventListener("pointerdown", (event) => {
+          picture.setPointerCapture(event.pointerId);
+          at(event);
+        });
+        picture.addEventListener("pointermove", (event) => picture.hasPointerCapture(event.pointerId) && at(event));
+      }
+      this.stage.append(picture);
+      return (width, height, ...children) => {
+        picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
+        picture.style.maxWidth = `${width}px`;
+        picture.replaceChildren(...children.flat(Infinity).filter((child) => child != null && child !== false));
+      };
+    }
+
+    // A table of numbers: `head` and rows of texts; a row may carry a class.
+    table(caption) {
+      const table = html("table", { class: "tl-table" });
+      this.stage.append(html("div", { class: "tl-scroll" }, table));
+      return (head, rows, marked = () => "") => table.replaceChildren(
+        html("caption", {}, caption),
+        html("thead", {}, html("tr", {}, head.map((text) => html("th", { scope: "col" }, text)))),
+        html("tbody", {}, rows.map((row, i) => html("tr", {}, row.map((text, j) => (j
+          ? html("td", { class: marked(i, j) }, text) : html("th", { scope: "row" }, text)))))));
+    }
+  }
+
+  const text = (x, y, words, { anchor = "middle", size = 14, ...rest } = {}) => svg("text", {
+    x, y, "text-anchor": anchor, "font-size": size, fill: "currentColor", ...rest }, words);
+  const line = (x1, y1, x2, y2, rest = {}) => svg("line", { x1, y1, x2, y2, stroke: "currentColor", ...rest });
+  const rect = (x, y, width, height, rest = {}) => svg("rect", {
+    x, y, width: Math.max(0, width), height: Math.max(0, height), ...rest });
+  const path = (points, rest = {}) => svg("path", {
+    d: points.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join(""),
+    fill: "none", stroke: "currentColor", "stroke-width": 2, ...rest });
+
+  window.TformerLive = {
+    figures, define: (name, figure) => figures.set(name, figure),
+    html, svg, text, line, rect, path, colour, number, amount, bytes,
+  };
+  customElements.define("tformer-live", Live);
+})();

@@ -1,0 +1,50 @@
+// Finds the figures to touch on a page and loads what they need: when one is opened, or comes into view open.
+(() => {
+  const base = document.currentScript.src.replace(/load\.js.*$/, "");
+  const wanted = new Map(); // a script is loaded once; plain scripts, since modules do not load from file://
+  const script = (file) => {
+    if (!wanted.has(file)) {
+      wanted.set(file, new Promise((done, failed) => {
+        const tag = document.createElement("script");
+        tag.src = base + file;
+        tag.onload = done;
+        tag.onerror = () => failed(new Error(`${file} did not load`));
+        document.head.append(tag);
+      }));
+    }
+    return wanted.get(file);
+  };
+  const start = async (details) => {
+    if (details.dataset.started) return;
+    details.dataset.started = "yes";
+    const place = details.querySelector("tformer-live");
+    try {
+      await script("maths.js");
+      await script("core.js");
+      for (const file of place.dataset.scripts.split(" ")) await script(file);
+      place.setAttribute("ready", "");
+    } catch (error) {
+      place.textContent = `This figure could not be loaded: ${error.message}.`;
+    }
+  };
+  // A link such as #try=soft-dictionary&q=7 opens the figure in that state.
+  const fromLink = () => {
+    const name = new URLSearchParams(location.hash.slice(1)).get("try");
+    const details = name && document.querySelector(`details[data-try="${CSS.escape(name)}"]`);
+    if (!details) return;
+    details.open = true;
+    start(details);
+    details.scrollIntoView({ block: "start" });
+  };
+  const all = document.querySelectorAll("details[data-try]");
+  const watcher = new IntersectionObserver((seen) => {
+    for (const { isIntersecting, target } of seen) if (isIntersecting && target.open) start(target);
+  }, { rootMargin: "200px" });
+  for (const details of all) {
+    details.hidden = false; // without scripts there is only the drawing
+    details.addEventListener("toggle", () => details.open && start(details));
+    watcher.observe(details);
+  }
+  window.addEventListener("hashchange", fromLink);
+  fromLink();
+})();

@@ -1,0 +1,159 @@
+// What the figures compute. No drawing and no page in here: tests hold each function to the library's.
+(() => {
+  const sum = (a) => a.reduce((s, x) => s + x, 0);
+  const dot = (a, b) => sum(a.map((x, i) => x * b[i]));
+  const norm = (a) => Math.sqrt(dot(a, a));
+  const mix = (weights, vectors) => vectors[0].map((_, i) => sum(weights.map((w, s) => w * vectors[s][i])));
+
+  // exp(z - max) over its sum; all zeros where no score is left. Minus infinity forbids.
+  const softmax = (scores) => {
+    const top = Math.max(...scores);
+    if (top === -Infinity) return scores.map(() => 0);
+    const e = scores.map((z) => Math.exp(z - top));
+    const total = sum(e);
+    return e.map((x) => x / total);
+  };
+
+  // Chapter 2: the answer is the average of the values; the score is -(q - k)^2 / 2h^2.
+  const softLookup = (query, keys, values, h) => {
+    const scores = keys.map((k) => -((query - k) ** 2) / (2 * h * h));
+    const weights = softmax(scores);
+    return { scores, weights, answer: dot(weights, values) };
+  };
+
+  // Scores of one query with all keys, the root, the mask (true: may read), weights, the average.
+  const attendOne = (q, keys, values, mask, scaled = true) => {
+    const products = keys.map((k) => dot(q, k));
+    const scores = products.map((z) => (scaled ? z / Math.sqrt(q.length) : z));
+    const masked = scores.map((z, s) => (mask && !mask[s] ? -Infinity : z));
+    const weights = softmax(masked);
+    return { products, scores, masked, weights, output: mix(weights, values) };
+  };
+
+  // The gradient at the scores, a (gain - mean gain), and at the query, with g arriving at the output.
+  const gradients = (q, keys, values, g, scaled = true) => {
+    const { weights } = attendOne(q, keys, values, null, scaled);
+    const gain = values.map((v) => dot(v, g));
+    const mean = dot(weights, gain);
+    const atScores = weights.map((a, s) => a * (gain[s] - mean));
+    const root = scaled ? Math.sqrt(q.length) : 1;
+    return { atScores, atQuery: mix(atScores, keys).map((x) => x / root) };
+  };
+
+  // Chapter 5: pairs (x_2i, x_2i+1) turned by n base^(-2i/D), counter-clockwise.
+  const speeds = (width, base = 10000) =>
+    Array.from({ length: width / 2 }, (_, i) => base ** ((-2 * i) / width));
+  const rotate = (x, n, base = 10000) =>
+    speeds(x.length, base).flatMap((w, i) => {
+      const [c, s] = [Math.cos(n * w), Math.sin(n * w)];
+      return [c * x[2 * i] - s * x[2 * i + 1], s * x[2 * i] + c * x[2 * i + 1]];
+    });
+
+  // Chapter 8: temperature, then top-k, then top-p, then min-p, then divided by the sum.
+  const nextProbabilities = (logits, { temperature = 1, topK = 0, topP = 1, minP = 0 } = {}) => {
+    const top = Math.max(...logits);
+    if (temperature === 0) {
+      const first = logits.indexOf(top);
+      return logits.map((_, i) => (i === first ? 1 : 0));
+    }
+    let scores = logits.map((z) => (z - top) / temperature);
+    const down = scores.map((_, i) => i).sort((a, b) => scores[b] - scores[a]);
+    if (topK && topK < scores.length) {
+      const last = scores[down[topK - 1]];
+      scores = scores.map((z) => (z < last ? -Infinity : z));
+    }
+    if (topP < 1) {
+      const p = softmax(scores);
+      const kept = new Set();
+      let held = 0;
+      for (const i of down) {
+        if (kept.size && held >= topP) break;
+        kept.add(i);
+        held += p[i];
+      }
+      scores = scores.map((z, i) => (kept.has(i) ? z : -Infinity));
+    }
+    if (minP) scores = scores.map((z) => (z < Math.log(minP) ? -Infinity : z));
+    return softmax(scores);
+  };
+
+  // Chapter 6: the parameters of a model, part by part; `c` has the sizes and what kind of block it is.
+  const parameters = (c) => {
+    const { D, F, M } = c;
+    const kv = (D / c.H) * c.G; // width of all keys together
+    const bias = c.bias ? 1 : 0;
+    const attention = 2 * D * D + 2 * D * kv + bias * (2 * D + 2 * kv);
+    const mlp = c.gated ? 3 * D * F : 2 * D * F + bias * (D + F);
+    const norms = (2 * M + 1) * (c.rms ? D : 2 * D);
+    return {
+      embeddings: c.V * D,
+      positions: c.places * D,
+      attention: M * attention,
+      MLP: M * mlp,
+      norms,
+      head: c.tied ? 0 : c.V * D,
+    };
+  };
+
+  // Multiplications and additions for one token of a sequence of N: M (2 P + 4 N D) + 2 D V.
+  const forwardFlops = (c, N) => {
+    const P = 2 * c.D * c.D + (2 * c.D * c.D * c.G) / c.H + (c.gated ? 3 : 2) * c.D * c.F;
+    return c.M * (2 * P + 4 * N * c.D) + 2 * c.D * c.V;
+  };
+
+  // What one token leaves in the cache of M blocks, in numbers: keys and values, or a latent vector.
+  const cacheNumbers = ({ M, G = 0, Dh = 0, latent = 0, rope = 0 }) => M * (latent ? latent + rope : 2 * G * Dh);
+
+  // Chapter 12: tiles of scores and values pass by; three numbers stay. One state after each tile.
+  const onlineSoftmax = (scores, values, tile) => {
+    let [top, total, mixed] = [-Infinity, 0, 0];
+    const states = [];
+    for (let at = 0; at < scores.length; at += tile) {
+      const z = scores.slice(at, at + tile);
+      const newTop = Math.max(top, ...z);
+      const shrink = newTop === -Infinity ? 1 : Math.exp(top - newTop);
+      const e = z.map((x) => (newTop === -Infinity ? 0 : Math.exp(x - newTop)));
+      total = shrink * total + sum(e);
+      mixed = shrink * mixed + dot(e, values.slice(at, at + tile));
+      top = newTop;
+      states.push({ top, total, mixed, shrink, output: total ? mixed / total : 0 });
+    }
+    return states;
+  };
+
+  // Chapter 3: each head's weights sum to one; all heads mapped, what the best answer to "+" minus "-" leaves.
+  // Rows are markers +, -, other; contents are independent with variance one. The least share of error that
+  // any linear readout of these weighted sums leaves, the target being the first content less the second.
+  const errorLeft = (heads) => {
+    const target = [1, -1, ...Array(heads[0].length - 2).fill(0)];
+    const basis = [];
+    for (const a of heads) {
+      let r = a.slice();
+      for (const b of basis) {
+        const along = dot(r, b);
+        r = r.map((x, i) => x - along * b[i]);
+      }
+      const size = norm(r);
+      if (size > 1e-9) basis.push(r.map((x) => x / size));
+    }
+    return 1 - sum(basis.map((b) => dot(target, b) ** 2)) / dot(target, target);
+  };
+
+  // Numbers that look random and are the same everywhere: mulberry32, and normal ones after Box and Muller.
+  const random = (seed) => {
+    let a = seed >>> 0;
+    const even = () => {
+      a = (a + 0x6d2b79f5) >>> 0;
+      let t = Math.imul(a ^ (a >>> 15), a | 1);
+      t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
+      return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
+    };
+    const normal = () => Math.sqrt(-2 * Math.log(1 - even())) * Math.cos(2 * Math.PI * even());
+    return { even, normal, vector: (n) => Array.from({ length: n }, normal) };
+  };
+
+  window.TformerMaths = {
+    sum, dot, norm, mix, softmax, softLookup, attendOne, gradients, speeds, rotate, nextProbabilities,
+    parameters, forwardFlops, cacheNumbers, onlineSoftmax, errorLeft, random,
+  };
+})();

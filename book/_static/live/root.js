@@ -1,0 +1,43 @@
+// Chapter 2: one random query among 16 or 64 random keys, with the root and without, at any width.
+(() => {
+  const { define, text, line, rect, colour, number } = window.TformerLive;
+  const { attendOne, gradients, norm, random, sum } = window.TformerMaths;
+
+  define("the-root", {
+    state: { log: 6, scaled: true, seed: 1 },
+    build(ui) {
+      const S = 16;
+      const show = ui.picture("Bars: the weights that one random query gives to sixteen random keys. The sentence below says the largest.");
+      ui.slider("log", "Width of query and keys", { min: 0, max: 10, show: (l) => String(2 ** l) });
+      ui.toggle("scaled", "Divide the scores by the root of the width");
+      ui.button("Another draw", () => ui.change({ seed: (ui.state.seed % 9999) + 1 }));
+      const draw = (D, seed) => {
+        const chance = random(seed * 7919 + 1);
+        const make = (n, width) => Array.from({ length: n }, () => chance.vector(width));
+        return { q: chance.vector(D), keys: make(S, D), values: make(S, 8), g: chance.vector(8) };
+      };
+      return ({ log, scaled, seed }, width) => {
+        const D = 2 ** Math.min(10, Math.max(0, Math.round(log)));
+        const { q, keys, values, g } = draw(D, seed);
+        const { weights } = attendOne(q, keys, values, null, scaled);
+        const { atScores } = gradients(q, keys, values, g, scaled);
+        const [left, top, base] = [8, 30, 230];
+        const step = (width - 2 * left) / S;
+        show(width, 262,
+          text(left, 16, `weights, D = ${D}, ${scaled ? "with" : "without"} the root`, { anchor: "start" }),
+          weights.map((a, s) => [
+            rect(left + s * step + 2, base - a * (base - top), step - 4, a * (base - top), { fill: colour("weights") }),
+          ]),
+          line(left, base, width - left, base),
+          line(left, base - (base - top) / S, width - left, base - (base - top) / S, { "stroke-dasharray": "4 4", opacity: 0.6 }),
+          text(width - left, base - (base - top) / S - 5, "equal weights", { anchor: "end", size: 13 }),
+          text(width / 2, base + 22, "16 keys", {}));
+        const largest = Math.max(...weights);
+        const read = 1 / sum(weights.map((a) => a * a));
+        const push = atScores.map(Math.abs).sort((a, b) => a - b)[S / 2];
+        return `The largest weight is ${number(largest)}; the query reads as much as ${number(read, 1)} keys with equal weights. `
+          + `The middle one of the sixteen gradients at the scores is ${push < 5e-5 ? "below 0.0001" : number(push, 4)} (a random gradient at the output, of length ${number(norm(g), 1)}).`;
+      };
+    },
+  });
+})();
