@@ -49,7 +49,13 @@ def main() -> None:
     def train() -> dict[str, Any]:
         model = build()
         windows = RandomWindows(ids, batch=BATCH, length=LENGTH, steps=STEPS, seed=SEED)
-        options = {"lr": 1.2e-2, "optimizer": "muon", "warmup": 60, "weight_decay": 0.05, "min_lr_ratio": 0.02}
+        options = {
+            "lr": 1.2e-2,
+            "optimizer": "muon",
+            "warmup": 60,
+            "weight_decay": 0.05,
+            "min_lr_ratio": 0.02,
+        }
         history = fit(model, language_loss, windows, checkpoint=runs.checkpoint("train"), **options)
         torch.save(model.state_dict(), weights)
         return {

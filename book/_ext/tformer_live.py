@@ -25,7 +25,7 @@ KEYS = {"title", "task", "teaches", "after", "scripts"}
 
 
 def figures() -> dict[str, dict]:
-    """The figures by name, each with all of its keys and with scripts that are there."""
+    """The figures by name, each with all of its keys; their scripts are there."""
     found = yaml.safe_load(FILE.read_text("utf8"))
     for name, figure in found.items():
         if figure.keys() != KEYS:
@@ -73,7 +73,9 @@ def place(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         label: name for name, figure in figures().items() for label in figure["after"]
     }
     for drawing in list(doctree.findall(nodes.figure)):
-        name = next((wanted[label] for label in drawing["ids"] if label in wanted), None)
+        name = next(
+            (wanted[label] for label in drawing["ids"] if label in wanted), None
+        )
         if name is None:
             continue
         cell = drawing

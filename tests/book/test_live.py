@@ -31,7 +31,11 @@ def test_a_row_of_zeros_stays_one():
 
 @pytest.mark.parametrize(
     ("weight", "why"),
-    [(torch.ones(3), "no matrix|shape"), (torch.full((2, 2), torch.nan), "NaN"), (torch.full((1, 2), torch.inf), "inf")],
+    [
+        (torch.ones(3), "no matrix|shape"),
+        (torch.full((2, 2), torch.nan), "NaN"),
+        (torch.full((1, 2), torch.inf), "inf"),
+    ],
 )
 def test_what_cannot_be_quantised_is_refused(weight, why):
     with pytest.raises(ValueError, match=why):

@@ -27,14 +27,14 @@ from tformer_lib.generation.sampling import next_token_probabilities
 
 LIVE = ROOT / "book" / "_static" / "live"
 FIGURES = yaml.safe_load((ROOT / "book" / "live.yml").read_text("utf8"))
-DATA = ("model_weights.js", "logits.js")  # numbers, not programs
+DATA = ("model_weights.js", "logits.js", "attention.js")  # numbers, not programs
 PAGES = {name: f"book/{'live_model' if name == 'live-model' else 'play'}.html" for name in FIGURES}
 GREATEST = 60_000  # bytes of all programs and the style sheet, compressed
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def maths(browser):
-    """Calls a function of maths.js with JSON: `maths("softmax", [1, 2])`; `null` stands for minus infinity."""
+    """Calls a function of maths.js: `maths("softmax", [1, 2])`."""
     context = browser.new_context()
     page = context.new_page()
     page.add_script_tag(path=LIVE / "maths.js")
@@ -154,11 +154,11 @@ def test_the_error_that_heads_leave_is_that_of_least_squares(maths, seed):
 
 @pytest.fixture
 def play(visit):
-    """The page of all figures, each started; `play(...)` takes what `visit` does."""
+    """A page with its figures, or the one of that name, started; further options are those of `visit`."""
 
-    def open_page(path: str = "book/play.html", **options):
+    def open_page(path: str = "book/play.html", name: str = "", **options):
         seen = visit(path, **options)
-        for details in seen.page.locator("details[data-try]").all():
+        for details in seen.page.locator(f"details[data-try{f'={name}' * bool(name)}]").all():
             details.scroll_into_view_if_needed()
             details.locator(".tl-said:not(:empty)").wait_for(timeout=20_000)
         return seen
@@ -167,7 +167,7 @@ def play(visit):
 
 
 def test_the_machines_models_are_counted_as_the_library_counts_them(maths, play):
-    page = play().page
+    page = play(name="the-machine").page
     models = page.evaluate("() => TformerLive.figures.get('the-machine').models")
     names = [name for name in models if name in PUBLISHED]
     assert len(names) == 4
@@ -185,10 +185,12 @@ def test_the_machines_models_are_counted_as_the_library_counts_them(maths, play)
 
 
 def test_the_caches_sizes_are_those_of_the_layers(maths, play):
-    models = play().page.evaluate("() => TformerLive.figures.get('the-cache').models")
+    models = play(name="the-cache").page.evaluate("() => TformerLive.figures.get('the-cache').models")
     m = models["DeepSeek-V3"]
     with torch.device("meta"):
-        layer = MultiHeadLatentAttention(7168, m["H"], d_latent=m["latent"], d_head=m["Dh"], d_rotary=m["rope"])
+        layer = MultiHeadLatentAttention(
+            7168, m["H"], d_latent=m["latent"], d_head=m["Dh"], d_rotary=m["rope"]
+        )
     assert maths("cacheNumbers", m) == m["M"] * layer.cached_per_token
     for name in ("GPT-3 175B", "Llama 3 8B"):
         c = PUBLISHED[name].config
@@ -218,33 +220,34 @@ def test_all_figures_start_and_say_something(play):
     assert not seen.outside
 
 
+def nudge(figure) -> None:
+    """Changes every slider, or the first box where there is none, by keyboard; each has a label."""
+    sliders = figure.locator("input[type=range]:visible").all()
+    for control in sliders or [figure.locator("input[type=checkbox]").first]:
+        assert control.evaluate("e => e.labels[0].textContent").strip()
+        control.focus()
+        for key in ("ArrowRight", "ArrowRight", "ArrowRight") if sliders else ("Space",):
+            control.press(key)
+
+
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_figure_answers_the_keyboard_and_begins_again(play, name):
-    figure = play(PAGES[name]).page.locator(f'details[data-try="{name}"]')
+    figure = play(PAGES[name], name).page.locator(f'details[data-try="{name}"]')
     said = figure.locator(".tl-said")
     before = said.inner_text()
-    sliders = figure.locator("input[type=range]:visible")
-    for n in range(sliders.count()):
-        sliders.nth(n).focus()
-        for _ in range(3):
-            sliders.nth(n).press("ArrowRight")
-        label = sliders.nth(n).evaluate("e => e.labels[0].textContent")
-        assert label.strip()
+    nudge(figure)
     assert figure.evaluate("e => new URLSearchParams(location.hash).size") == 0  # only a press makes a link
-    changed = [said.inner_text(), figure.locator("output").all_inner_texts()]
+    changed = figure.inner_text()
     figure.get_by_role("button", name="Start again").click()
-    assert [said.inner_text(), figure.locator("output").all_inner_texts()] != changed
+    assert figure.inner_text() != changed
     assert said.inner_text() == before
 
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_link_keeps_the_state(play, visit, name):
-    page = play(PAGES[name]).page
+    page = play(PAGES[name], name).page
     figure = page.locator(f'details[data-try="{name}"]')
-    slider = figure.locator("input[type=range]:visible").first
-    slider.focus()
-    slider.press("ArrowRight")
-    slider.press("ArrowRight")
+    nudge(figure)
     said = figure.locator(".tl-said").inner_text()
     figure.get_by_role("button", name="Link to this state").click()
     page.wait_for_function("() => location.hash.includes('try=')")
@@ -264,7 +267,7 @@ def test_a_link_with_nonsense_does_no_harm(visit, state):
 
 
 def test_dragging_moves_the_query(play):
-    figure = play().page.locator('details[data-try="soft-dictionary"]')
+    figure = play(name="soft-dictionary").page.locator('details[data-try="soft-dictionary"]')
     picture = figure.locator("svg").first
     picture.scroll_into_view_if_needed()
     box = picture.bounding_box()
@@ -289,8 +292,9 @@ def test_nothing_in_a_picture_overlaps_or_leaves_it(play, path, scheme, width):
         const found = [];
         if (boxes[i].left < frame.left - 2 || boxes[i].right > frame.right + 2) found.push('leaves');
         if (parseFloat(getComputedStyle(t).fontSize) < 11.5) found.push('is small');
-        if (boxes.some((b, j) => j < i && Math.min(b.right, boxes[i].right) - Math.max(b.left, boxes[i].left) > 1
-            && Math.min(b.bottom, boxes[i].bottom) - Math.max(b.top, boxes[i].top) > 4)) found.push('overlaps');
+        const across = (b) => Math.min(b.right, boxes[i].right) - Math.max(b.left, boxes[i].left);
+        const down = (b) => Math.min(b.bottom, boxes[i].bottom) - Math.max(b.top, boxes[i].top);
+        if (boxes.some((b, j) => j < i && across(b) > 1 && down(b) > 4)) found.push('overlaps');
         return found.map((fault) => `${name}: ${t.textContent} ${fault}`);
       });
     })""")
@@ -336,9 +340,14 @@ def test_figures_work_from_a_file(browser, site):
 
 
 def test_a_screen_reader_hears_names_values_and_the_sentence(play):
-    figure = play().page.locator('details[data-try="soft-dictionary"]')
+    figure = play(name="soft-dictionary").page.locator('details[data-try="soft-dictionary"]')
     tree = figure.aria_snapshot()
-    for part in ('slider "Query q"', 'slider "Bandwidth h"', 'img "Five temperatures', "At 7:00 the answer is 9.4°"):
+    for part in (
+        'slider "Query q"',
+        'slider "Bandwidth h"',
+        'img "Five temperatures',
+        "At 7:00 the answer is 9.4°",
+    ):
         assert part in tree
     assert figure.get_by_label("Query q").get_attribute("aria-valuetext") == "7:00"
 
@@ -466,3 +475,60 @@ def test_the_script_of_the_weights_is_base_64_of_as_many_bytes(exported):
     shapes = [shape for _, shape in content["parameters"]]
     needed = sum(4 * s[0] + (s[0] * s[1] if len(s) == 2 else 0) for s in shapes)
     assert len(base64.b64decode(data)) == needed
+
+
+def test_the_recorded_maps_are_weights_and_probabilities():
+    text = (LIVE / "attention.js").read_text("utf8")
+    maps = json.loads(text.removeprefix("window.TformerMaps = ").removesuffix(";\n"))
+    assert {name: len(items) for name, items in maps.items()} == {"BERT": 3, "translator": 3, "ViT": 5}
+    for items in maps.values():
+        for item in items:
+            weights = torch.tensor(item["weights"])  # (blocks, heads, queries, keys)
+            blocks, heads, queries, keys = weights.shape
+            torch.testing.assert_close(
+                weights.sum(dim=-1), torch.ones(blocks, heads, queries), atol=0.01, rtol=0
+            )
+            assert set(item["answers"]) == {"", *(f"{m}:{h}" for m in range(blocks) for h in range(heads))}
+            for rows in item["answers"].values():
+                assert len(rows) == len(item["asked"])
+                assert all(p[0][1] >= p[1][1] >= p[2][1] for p in rows)
+            if "pixels" in item:
+                assert (len(item["pixels"]), queries, keys) == (28 * 28, 1, 17)
+            else:
+                assert (len(item["asks"]), len(item["reads"])) == (queries, keys)
+
+
+def test_the_record_of_the_maps_fits_them():
+    text = (LIVE / "attention.js").read_text("utf8")
+    maps = json.loads(text.removeprefix("window.TformerMaps = ").removesuffix(";\n"))
+    for name, facts in recorded("attention_maps")["results"].items():
+        answers = [item["answers"] for item in maps[name]]
+        assert facts["asked"] == sum(len(rows[""]) for rows in answers)
+        changed = sum(
+            any(rows[key][n][0][0] != rows[""][n][0][0] for key in rows)
+            for rows in answers
+            for n in range(len(rows[""]))
+        )
+        assert facts["changed"] == changed
+
+
+def test_a_head_can_be_chosen_and_silenced(play):
+    figure = play(name="attention-explorer").page.locator('details[data-try="attention-explorer"]')
+    said = figure.locator(".tl-said")
+    for model, heads in (("BERT", 8), ("translator", 8), ("ViT", 18)):
+        figure.get_by_label("Model").select_option(model)
+        assert figure.locator(".tl-heads button").count() == heads
+        figure.get_by_role("button", name="Block 2, head 3").click()
+        assert "Head 3 of block 2 reads most from" in said.inner_text()
+        figure.get_by_label("Silence this head").check()
+        assert "without head 2.3" in figure.locator("table").inner_text()
+        figure.get_by_label("Show the mean of all heads of the block").check()
+        assert "On average the heads of block 2" in said.inner_text()
+        figure.get_by_label("Show the mean of all heads of the block").uncheck()
+    figure.get_by_label("Example").select_option("3")
+    assert figure.locator("svg").is_visible()
+    figure.get_by_label("Model").select_option("translator")
+    assert not figure.locator("svg").is_visible()
+    before = said.inner_text()
+    figure.locator(".tl-words button").nth(3).click()
+    assert said.inner_text() != before

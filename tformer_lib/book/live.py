@@ -1,4 +1,4 @@
-"""A model of this book as a script for the web page: whole numbers of eight bits, and a scale for each row."""
+"""A model of this book as a script for the web page: whole numbers of eight bits, a scale for each row."""
 
 import base64
 import json
@@ -34,7 +34,7 @@ def quantised_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def quantise_(model: nn.Module) -> nn.Module:
-    """Puts s[i] n[i, j] in the place of each matrix of the model, which then is what the page computes with."""
+    """Puts s[i] n[i, j] in the place of each matrix: what the page computes with."""
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.ndim == 2:
@@ -85,7 +85,7 @@ def unpacked(listed: list[list[Any]], data: bytes) -> dict[str, Tensor]:
 
 
 def as_script(model: nn.Module, letters: str, facts: Mapping[str, Any]) -> str:
-    """A script that sets `window.TformerModel`: facts, letters, names and shapes, and the bytes in base 64."""
+    """A script that sets `window.TformerModel`: facts, letters, names and shapes, bytes in base 64."""
     listed, data = packed(model)
     content = {**facts, "letters": letters, "parameters": listed, "data": base64.b64encode(data).decode()}
     return f"window.TformerModel = {json.dumps(content, ensure_ascii=True)};\n"

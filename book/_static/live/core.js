@@ -30,6 +30,11 @@
     return `${x} bytes`;
   };
 
+  // A background for a share of the greatest weight, with text that can be read on it in light and dark.
+  const shade = (share) => (share <= 0.5
+    ? `background: color-mix(in srgb, ${colour("weights")} ${Math.round(100 * share)}%, transparent)`
+    : `background: color-mix(in srgb, ${colour("weights")} ${Math.round(50 + 50 * share)}%, var(--pst-color-background)); color: ${colour("on-weights")}`);
+
   let counter = 0;
 
   class Live extends HTMLElement {
@@ -207,7 +212,7 @@
 
   window.TformerLive = {
     figures, define: (name, figure) => figures.set(name, figure),
-    html, svg, text, line, rect, path, colour, number, amount, bytes,
+    html, svg, text, line, rect, path, colour, shade, number, amount, bytes,
   };
   customElements.define("tformer-live", Live);
 })();

@@ -1,6 +1,6 @@
 // The book's own GPT in the page: type, and see what it expects, what each head reads, and what one head is worth.
 (() => {
-  const { define, html, text, rect, line, colour, number } = window.TformerLive;
+  const { define, html, text, rect, line, colour, shade, number } = window.TformerLive;
   const { nextProbabilities, softmax, random } = window.TformerMaths;
   const model = new window.TformerGPT(window.TformerModel);
   delete window.TformerModel;
@@ -102,7 +102,7 @@
         const weights = found.attention[m][h];
         const most = Math.max(...weights);
         reads.replaceChildren(...kept.ids.map((id, s) => html("span", {
-          style: `background: color-mix(in srgb, ${colour("weights")} ${Math.round((100 * weights[s]) / most)}%, transparent)`,
+          style: shade(weights[s] / most),
           title: `${number(100 * weights[s], 1)}%`,
         }, named(model.letters[id]))));
         lens(["after block", "letters", "likeliest"], found.lens.map((logits, i) => {

@@ -1,0 +1,85 @@
+// Chapters 7, 9, 10: recorded weights of the book's own models; pick a head and a place, silence the head.
+(() => {
+  const { define, html, svg, rect, colour, shade, number } = window.TformerLive;
+  const { sum } = window.TformerMaths;
+  const MAPS = window.TformerMaps;
+  const ABOUT = {
+    BERT: "BERT (chapter 7): a hole in a text",
+    translator: "Translator (chapter 9): the decoder reads the source",
+    ViT: "Vision transformer (chapter 10): the class token reads patches",
+  };
+  const said = (rows) => rows.map(([answer, p]) => `${answer} ${number(p)}`).join(", ");
+
+  define("attention-explorer", {
+    state: { model: "BERT", item: "0", block: 1, head: 0, row: 99, mean: false, silent: false },
+    build(ui) {
+      const asks = html("p", { class: "tl-words", role: "group", "aria-label": "Who reads: choose a token" });
+      const reads = html("p", { class: "tl-words" });
+      const patches = ui.picture("A digit in sixteen patches; the more the class token reads of a patch, the stronger its frame. The sentence below says the first.");
+      const picture = ui.stage.lastElementChild;
+      const heads = html("div", { class: "tl-heads", role: "group", "aria-label": "Heads: which one is shown" });
+      ui.stage.prepend(html("p", { class: "tl-label" }, "Who reads:"), asks, html("p", { class: "tl-label" }, "What is read (darker: more):"), reads);
+      ui.stage.append(html("p", { class: "tl-label" }, "Head (block.head):"), heads);
+      const answers = ui.table("What the model answers");
+      ui.choice("model", "Model", Object.entries(ABOUT), (model) => ({ model, item: "0", row: 99, block: 0, head: 0, silent: false }));
+      const item = ui.choice("item", "Example", ["0", "1", "2", "3", "4"].map((i) => [i, i]));
+      ui.toggle("mean", "Show the mean of all heads of the block");
+      ui.toggle("silent", "Silence this head");
+      let shape = "";
+      return (state, width) => {
+        const model = MAPS[state.model] ?? MAPS.BERT;
+        const options = item.querySelector("select");
+        const example = model[Number(state.item)] ?? model[0];
+        const { weights } = example;
+        const [M, H] = [weights.length, weights[0].length];
+        const m = Math.min(M - 1, Math.max(0, Math.round(state.block)));
+        const h = Math.min(H - 1, Math.max(0, Math.round(state.head)));
+        const T = weights[0][0].length;
+        const row = state.row >= 0 && state.row < T ? Math.round(state.row) : example.asked[0];
+        if (shape !== state.model) { // names of examples and heads are those of the model
+          shape = state.model;
+          options.replaceChildren(...model.map((one, i) => html("option", { value: String(i) }, one.pixels ? `a ${one.true}` : one.reads.slice(0, 12).join(" ").replaceAll(" ##", ""))));
+          options.value = String(model.indexOf(example));
+          heads.replaceChildren(...weights.map((block, b) => html("div", {}, block.map((_, n) => html("button", {
+            type: "button", "data-head": `${b}:${n}`, "aria-label": `Block ${b + 1}, head ${n + 1}`, onclick: () => ui.change({ block: b, head: n }) }, `${b + 1}.${n + 1}`)))));
+        }
+        for (const button of heads.querySelectorAll("button")) button.setAttribute("aria-pressed", button.dataset.head === `${m}:${h}`);
+        const read = state.mean
+          ? weights[m][0][row].map((_, s) => sum(weights[m].map((head) => head[row][s])) / H)
+          : weights[m][h][row];
+        const most = Math.max(...read);
+        const image = Boolean(example.pixels);
+        asks.hidden = reads.hidden = image;
+        asks.previousElementSibling.hidden = reads.previousElementSibling.hidden = image;
+        picture.style.display = image ? "" : "none";
+        if (image) {
+          const side = Math.min(width, 280);
+          const cell = side / 28;
+          const step = side / 4;
+          patches(side, side,
+            rect(0, 0, side, side, { fill: "#000" }),
+            Array.from(example.pixels, (ink, i) => ink !== "0" && rect((i % 28) * cell, Math.floor(i / 28) * cell, cell + 0.3, cell + 0.3, { fill: "#fff", opacity: Number(ink) / 9 })),
+            read.slice(1).map((a, s) => svg("rect", {
+              x: (s % 4) * step + 3, y: Math.floor(s / 4) * step + 3, width: step - 6, height: step - 6, fill: "none",
+              stroke: colour("weights"), "stroke-width": 5, opacity: a / most })));
+        } else {
+          const focused = document.activeElement?.dataset?.row;
+          asks.replaceChildren(...example.asks.map((word, n) => html("button", {
+            type: "button", "data-row": n, "aria-pressed": n === row, onclick: () => ui.change({ row: n }) }, word)));
+          if (focused != null) asks.querySelector(`[data-row="${focused}"]`)?.focus();
+          reads.replaceChildren(...example.reads.map((word, s) => html("span", { style: shade(read[s] / most), title: number(read[s]) }, word)));
+        }
+        const at = example.asked.indexOf(row);
+        const before = example.answers[""][Math.max(0, at)];
+        const after = example.answers[`${m}:${h}`][Math.max(0, at)];
+        const where = image ? "which digit" : state.model === "BERT" ? "in the hole" : `writes “${example.asks[example.asked[Math.max(0, at)]]}”`;
+        answers([where, "first three answers"], [["all heads", said(before)], ...(state.silent ? [[`without head ${m + 1}.${h + 1}`, said(after)]] : [])]);
+        const first = read.indexOf(most);
+        const name = image ? (first ? `patch ${first} of 16` : "the class token itself") : `“${example.reads[first]}”`;
+        const who = state.mean ? `On average the heads of block ${m + 1}` : `Head ${h + 1} of block ${m + 1}`;
+        const reader = image ? "For the class token" : `For “${example.asks[row]}”`;
+        return `${reader}: ${who} ${state.mean ? "read" : "reads"} most from ${name} (${number(100 * most, 0)}%).`;
+      };
+    },
+  });
+})();
