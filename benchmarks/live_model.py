@@ -10,15 +10,21 @@ the bits per held-out character before and after, so that the page can say what 
 """
 
 import json
+import math
 from typing import Any
 
 import torch
 from runs import BUILD, Runs
+from torch import Tensor
+from torch.nn.functional import cross_entropy
 
+from tformer_lib.analysis.ablation import mask_heads
+from tformer_lib.analysis.weights import attention_weights
 from tformer_lib.book.datasets.text import shakespeare
 from tformer_lib.book.live import as_script, quantise_
 from tformer_lib.book.models.recipes import MODERN
 from tformer_lib.book.recorded import record
+from tformer_lib.core.attention import Attend
 from tformer_lib.data.windows import RandomWindows
 from tformer_lib.files import replace_file
 from tformer_lib.measures.language import bits_per_character
@@ -30,6 +36,48 @@ from tformer_lib.training import count_parameters, fit, seed_everything
 SEED, LENGTH, BATCH, STEPS = 0, 128, 16, 3500
 FOLDER = BUILD.parent / "book" / "_static" / "live"
 PROMPTS = 6  # whose next letters are recorded, for the figure of sampling rules
+
+
+def looks(model: GPT, held_out: Tensor) -> dict[str, Any]:
+    """What each head reads in 60 held-out windows, what silencing it costs, what the last block changes.
+
+    `before` is the weight on the letter before, `far` the mean distance in letters, both for the second
+    half of a window; `silent` are bits per letter there without the head, `blocks` without a whole block.
+    `changed` is the share of letters for which the logit lens names another letter before the last block.
+    """
+    for block in model.transformer.blocks:
+        block.self_attention.backend = Attend()
+    rows = held_out[: 60 * LENGTH].view(60, LENGTH)
+    half, M, H = LENGTH // 2, model.config.n_blocks, model.config.n_heads
+    weights = attention_weights(model, (rows[:30],))[..., half:, :]  # (B, M, H, N / 2, N)
+    n = torch.arange(LENGTH)
+    back = (n[half:, None] - n).clamp(min=0)
+    streams: list[Tensor] = []
+    hooks = [b.register_forward_hook(lambda _, __, y: streams.append(y)) for b in model.transformer.blocks]
+
+    @torch.no_grad()
+    def bits() -> float:
+        logits = model(rows[:, :-1])[:, half - 1 :]
+        return cross_entropy(logits.flatten(0, 1), rows[:, half:].flatten()).item() / math.log(2)
+
+    everything = bits()
+    read = [model.transformer.final_norm(y) @ model.embed.weight.T for y in streams[-2:]]
+    before_last, at_last = (z[:, half - 1 :].argmax(dim=-1) for z in read)
+    for hook in hooks:
+        hook.remove()
+
+    def without(heads: list[tuple[int, int]]) -> float:
+        with mask_heads(model, heads):
+            return bits()
+
+    return {
+        "before": (weights * (back == 1)).sum(dim=-1).mean(dim=(0, 3)).tolist(),
+        "far": (weights * back).sum(dim=-1).mean(dim=(0, 3)).tolist(),
+        "bits": everything,
+        "silent": [[without([(m, h)]) for h in range(H)] for m in range(M)],
+        "blocks": [without([(m, h) for h in range(H)]) for m in range(M)],
+        "changed": (before_last != at_last).float().mean().item(),
+    }
 
 
 def main() -> None:
@@ -94,6 +142,7 @@ def main() -> None:
     recorded_logits = json.dumps({"letters": letters, "prompts": prompts})
     replace_file(FOLDER / "logits.js", f"window.TformerLogits = {recorded_logits};\n".encode())
     results |= {"bytes": len(script), "held_out_eight_bits": bits_per_character(model, held_out, 64)}
+    results["looks"] = looks(model, held_out)
     print(record("live_model", results, seeds=[SEED], cpu_seconds=sum(runs.seconds.values())))
 
 

@@ -437,6 +437,15 @@ def test_the_page_of_the_model_says_what_was_recorded():
         f"{results['steps']:,} steps",
     ):
         assert number in page, number
+    looks = results["looks"]
+    assert max(max(row) for row in looks["before"]) == looks["before"][1][1]
+    assert round(looks["before"][1][1], 2) == 0.67
+    assert [round(looks["far"][m][0]) for m in (0, 3)] == [16, 18]
+    assert sorted(sum(looks["far"], []))[-2:] == [looks["far"][m][0] for m in (0, 3)]
+    rounded = [looks["bits"], looks["silent"][0][3], looks["blocks"][2] - looks["bits"]]
+    assert [f"{x:.1f}" for x in rounded] == ["2.1", "4.0", "0.3"]
+    assert f"{looks['silent'][3][3]:.2f}" == "2.13"
+    assert round(100 * looks["changed"]) == 42
     assert results["held_out_eight_bits"] - results["held_out"] < 0.02
     assert results["bytes"] == (LIVE / "model_weights.js").stat().st_size
 
@@ -532,3 +541,20 @@ def test_a_head_can_be_chosen_and_silenced(play):
     before = said.inner_text()
     figure.locator(".tl-words button").nth(3).click()
     assert said.inner_text() != before
+
+
+def test_the_play_page_says_what_each_figure_teaches():
+    page = " ".join((ROOT / "book" / "play.md").read_text("utf8").split())
+    for name, figure in FIGURES.items():
+        assert " ".join(figure["teaches"].split()) in page, name
+        assert f"```{{live}} {name} ```" in page or name == "live-model"
+
+
+def test_heads_that_the_task_speaks_of_are_there():
+    text = (LIVE / "attention.js").read_text("utf8")
+    for item in json.loads(text.removeprefix("window.TformerMaps = ").removesuffix(";\n"))["BERT"]:
+        weights = torch.tensor(item["weights"])
+        for offset, head in ((-1, 3), (1, 1)):  # the token before, the token after
+            shares = weights.diagonal(offset=offset, dim1=-2, dim2=-1).mean(dim=-1)
+            assert shares.argmax() == head
+            assert shares.max() > 0.55
