@@ -6,6 +6,7 @@ import json
 import math
 import random
 import re
+from itertools import chain
 
 import pytest
 import torch
@@ -441,7 +442,7 @@ def test_the_page_of_the_model_says_what_was_recorded():
     assert max(max(row) for row in looks["before"]) == looks["before"][1][1]
     assert round(looks["before"][1][1], 2) == 0.67
     assert [round(looks["far"][m][0]) for m in (0, 3)] == [16, 18]
-    assert sorted(sum(looks["far"], []))[-2:] == [looks["far"][m][0] for m in (0, 3)]
+    assert sorted(chain(*looks["far"]))[-2:] == [looks["far"][m][0] for m in (0, 3)]
     rounded = [looks["bits"], looks["silent"][0][3], looks["blocks"][2] - looks["bits"]]
     assert [f"{x:.1f}" for x in rounded] == ["2.1", "4.0", "0.3"]
     assert f"{looks['silent'][3][3]:.2f}" == "2.13"
