@@ -54,6 +54,7 @@ UNFOLD = """() => {
   for (const fold of document.querySelectorAll('details')) fold.open = true;
   for (const button of document.querySelectorAll('.toggle-hidden > button.toggle-button')) button.click();
 }"""
+STARTED = "() => [...document.querySelectorAll('tformer-live')].every(e => e.querySelector('.tl-said')?.textContent)"
 
 
 def violations(page, path: str, scheme: str) -> list[str]:
@@ -76,6 +77,7 @@ def facts(visit):
             seen = visit(path, width=WIDTHS["light"])
             page = seen.page
             page.evaluate(UNFOLD)
+            page.wait_for_function(STARTED)
             page.wait_for_timeout(400)  # folds move for a moment
             found = {}
             for name, width in WIDTHS.items():
@@ -107,6 +109,7 @@ def test_page_loads_without_errors_or_other_hosts(facts, path):
 def test_page_loads_in_the_dark_and_on_a_phone(visit, path, scheme, width):
     seen = visit(path, scheme=scheme, width=width)
     seen.page.evaluate(UNFOLD)
+    seen.page.wait_for_function(STARTED)
     seen.page.wait_for_timeout(400)
     assert seen.outside == []
     assert seen.problems == []
