@@ -79,7 +79,8 @@ SETTLE = """async () => {
 EXTRACT = """({mark, inside}) => {
   const original = document.querySelector('article.bd-article');
   const article = original.cloneNode(true);
-  const unprinted = 'script, button, .headerlink, .only-dark, details.hide:not([open]), noscript';
+  const folds = 'details.hide:not([open]), details.tl-open';
+  const unprinted = `script, button, .headerlink, .only-dark, noscript, ${folds}`;
   for (const node of article.querySelectorAll(unprinted)) node.remove();
   const ids = new Set([...article.querySelectorAll('[id]')].map(node => node.id));
   const own = id => `${mark}--${id}`;

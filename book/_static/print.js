@@ -5,7 +5,7 @@
   const [LETTER, PADDING] = [0.482, 1.2]; // of code on paper, in root ems: 88 columns and a little fill the text's
   const SMALLEST = 0.78; // a longer line is made no smaller than this, and wraps
   const WHOLE = 18; // code of at most so many lines is not divided between pages
-  const FOLDS = "details:not([open], .hide, .tformer-claims)";
+  const FOLDS = "details:not([open], .hide, .tformer-claims, .tl-open)";
   let undo = [];
 
   const set = (owner, name, value) => {
