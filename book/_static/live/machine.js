@@ -57,7 +57,7 @@
           part, shapes[part], n.toLocaleString("en"), `${number((100 * n) / all, 1)}%`]));
         const forward = forwardFlops(c, state.N);
         const kept = 2 * c.M * kv * state.N;
-        costs(["", "how much"], [
+        costs(["quantity", "how much"], [
           ["parameters", `${amount(all)} (${all.toLocaleString("en")})`],
           ["weights in 16 bits", bytes(2 * all)],
           ["training with AdamW: weights, gradients, two averages in 32 bits", bytes(16 * all)],
