@@ -54,7 +54,8 @@ UNFOLD = """() => {
   for (const fold of document.querySelectorAll('details')) fold.open = true;
   for (const button of document.querySelectorAll('.toggle-hidden > button.toggle-button')) button.click();
 }"""
-STARTED = "() => [...document.querySelectorAll('tformer-live')].every(e => e.querySelector('.tl-said')?.textContent)"
+STARTED = """() => [...document.querySelectorAll('tformer-live')].every(
+  figure => figure.querySelector('.tl-said')?.textContent)"""
 
 
 def violations(page, path: str, scheme: str) -> list[str]:
