@@ -51,7 +51,10 @@ KINDS = [
     if Path(path).stem in ("index", "02_attention", "10_vit", "glossary", "claims", "core", "search")
 ]
 UNFOLD = """() => {
-  for (const fold of document.querySelectorAll('details')) fold.open = true;
+  for (const fold of document.querySelectorAll('details')) {
+    if (fold.dataset.try) fold.open = false; // so that it opens, and starts, wherever it stands
+    fold.open = true;
+  }
   for (const button of document.querySelectorAll('.toggle-hidden > button.toggle-button')) button.click();
 }"""
 STARTED = """() => [...document.querySelectorAll('tformer-live')].every(
