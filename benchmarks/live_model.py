@@ -3,8 +3,8 @@
 It is the modern GPT of Chapter 8b (0.8 million parameters, letters as tokens), and reads all plays of
 Chapter 8 about one and a half times, in windows of 128. Exported is a matrix as whole numbers of eight
 bits with one scale a row, everything else in float32: `book/_static/live/model_weights.js`; and, in
-`logits.js`, its logits after six held-out texts. Recorded are
-the bits per held-out character before and after, so that the page can say what the eight bits cost.
+`logits.js`, its logits after six held-out texts. Recorded are the bits per held-out character before and
+after, so that the page can say what the eight bits cost, and what heads read and are worth.
 
 `python benchmarks/live_model.py` goes on where it was stopped. Ten to twenty minutes on one core.
 """

@@ -436,6 +436,7 @@ def test_the_page_of_the_model_says_what_was_recorded():
         f"{results['held_out_eight_bits']:.3f}",
         f"{results['bytes'] / 1e6:.2f} MB",
         f"{results['steps']:,} steps",
+        f"{min(recorded('shakespeare')['results']['ngram']['all plays'].values()):.2f}",
     ):
         assert number in page, number
     looks = results["looks"]
