@@ -20,6 +20,7 @@ from tformer_lib.core.attention import Attend, FusedAttend
 from tformer_lib.models.bert import BERT, PretrainingBERT, bert_config
 from tformer_lib.models.classifiers import SequenceClassifier
 from tformer_lib.models.gpt import GPT
+from tformer_lib.models.translator import Translator
 
 B, N, D, H, M, VOCAB = 2, 5, 12, 3, 2, 11
 PAD, UNK, CLS, SEP, MASK = range(5)
@@ -197,6 +198,50 @@ def test_cross_attention_keeps_speaking():
     stream = x + block.self_attention.W_o.bias
     stream = stream + block.cross_attention(block.cross_attention_norm(stream), context)
     torch.testing.assert_close(out, model.final_norm(stream + block.mlp(block.mlp_norm(stream))))
+
+
+def test_heads_of_layers_by_name():
+    torch.manual_seed(0)
+    model = Translator(TransformerConfig(d_model=D, n_heads=H, n_blocks=M), VOCAB).eval()
+    source, target = torch.randint(3, VOCAB, (2, B, N))
+    whole = model(source, target)
+    name = "decoder.blocks.1.cross_attention"
+    layer = model.decoder.blocks[1].cross_attention
+    with mask_heads(model, [(name, 2), (name, 0)]):
+        silent = model(source, target)
+    assert not torch.allclose(silent, whole)
+    columns = layer.W_o.weight.view(D, H, D // H)
+    with torch.no_grad():
+        columns[:, [0, 2]] = 0
+    torch.testing.assert_close(silent, model(source, target))
+    assert hook_count(model) == 0
+
+
+def test_a_name_and_a_number_mean_the_same_layer():
+    model = bert()
+    with mask_heads(model, [(1, 2)]):
+        numbered = model(*batch())
+    with mask_heads(model, [("transformer.blocks.1.self_attention", 2)]):
+        assert torch.equal(model(*batch()), numbered)
+    with mask_heads(model, [(1, 0), ("transformer.blocks.1.self_attention", 2)]):
+        both = model(*batch())
+    with mask_heads(model, [(1, 0), (1, 2)]):
+        assert torch.equal(model(*batch()), both)
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        (("blocks.9", 0), "no attention layer 'blocks.9'; the model's are 'transformer.blocks.0.self"),
+        (("transformer.blocks.1.self_attention", H), f"no head {H} in .*self_attention: it has {H} heads"),
+        (("transformer.blocks.1.self_attention", -1), "no head -1"),
+    ],
+)
+def test_an_unknown_layer_is_refused(where, message):
+    model = bert()
+    with pytest.raises(ValueError, match=message), mask_heads(model, [where]):
+        pass
+    assert hook_count(model) == 0
 
 
 def test_masks_nest_and_end_after_an_error():

@@ -1,4 +1,4 @@
-"""What attention heads do, and what they do not explain: where weights go, what a loss misses without a head.
+"""What the parts of a model do: where weights go, what an output owes to an activation, a head, a path.
 
 Heads are counted from 0, as (block, head); results with one number a head are tensors (M, H). Only
 self-attention is looked at, in the one `Transformer` that the model has. A batch is a tuple that begins with
@@ -6,7 +6,17 @@ the tokens (B, N), then segments and mask where the model takes them; what follo
 """
 
 from tformer_lib.analysis.ablation import ablation, mask_heads
+from tformer_lib.analysis.activations import ablate, patch, record
+from tformer_lib.analysis.attribution import logit_attribution
+from tformer_lib.analysis.circuits import (
+    InductionScores,
+    copying_scores,
+    induction_scores,
+    patch_path,
+    repeated_tokens,
+)
 from tformer_lib.analysis.deletion import Deletions, attention_against_deletion
+from tformer_lib.analysis.patching import patching_effect, patching_grid
 from tformer_lib.analysis.pixels import attention_by_offset
 from tformer_lib.analysis.profile import HeadProfile, head_profile
 from tformer_lib.analysis.ranks import kendall_tau
@@ -16,13 +26,24 @@ from tformer_lib.analysis.weights import attention_layers, attention_weights
 __all__ = [
     "Deletions",
     "HeadProfile",
+    "InductionScores",
+    "ablate",
     "ablation",
     "attention_against_deletion",
     "attention_by_offset",
     "attention_layers",
     "attention_rollout",
     "attention_weights",
+    "copying_scores",
     "head_profile",
+    "induction_scores",
     "kendall_tau",
+    "logit_attribution",
     "mask_heads",
+    "patch",
+    "patch_path",
+    "patching_effect",
+    "patching_grid",
+    "record",
+    "repeated_tokens",
 ]

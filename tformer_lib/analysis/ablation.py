@@ -8,33 +8,33 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tformer_lib.analysis.weights import attention_layers
+from tformer_lib.core.attention import MultiHeadAttention
 from tformer_lib.core.modes import evaluation
 
 
 @contextmanager
-def mask_heads(model: nn.Module, heads: Iterable[tuple[int, int]]) -> Iterator[None]:
+def mask_heads(model: nn.Module, heads: Iterable[tuple[int | str, int]]) -> Iterator[None]:
     """y = W_o concat(..., 0, ...) + b: within the `with`, the heads given add nothing to the stream.
 
     What they would hand to W_o is set to zero by a hook on W_o, so that no weight is touched; the hooks go
     when the block ends, also when it ends in an error. Nested calls add up.
 
     Args:
-        model: any model with one `Transformer`; its backends may be fused.
-        heads: pairs (block, head), counted from 0.
+        model: any model with attention layers; its backends may be fused.
+        heads: pairs (block, head), counted from 0, of the self-attention in a model with one `Transformer`;
+            or (name, head) with the name of a `MultiHeadAttention` in `model.named_modules()`, such as
+            "decoder.blocks.0.cross_attention".
 
     Raises:
-        ValueError: if there is no such head, or not exactly one `Transformer`.
+        ValueError: if there is no such head or layer, or a block is counted and there is not exactly one
+            `Transformer`.
     """
-    layers = attention_layers(model)
-    silent: dict[int, set[int]] = {}
-    for block, head in heads:
-        if not (0 <= block < len(layers) and 0 <= head < layers[block].n_heads):
-            shape = f"{len(layers)} blocks with {layers[0].n_heads} heads each"
-            raise ValueError(f"there is no head {head} in block {block}: the model has {shape}")
-        silent.setdefault(block, set()).add(head)
+    silent: dict[MultiHeadAttention, set[int]] = {}
+    for where, head in heads:
+        layer = _layer(model, where, head)
+        silent.setdefault(layer, set()).add(head)
     with ExitStack() as hooks:
-        for block, numbers in silent.items():
-            layer = layers[block]
+        for layer, numbers in silent.items():
             of_feature = torch.arange(layer.d_model) // layer.d_head
             features = torch.isin(of_feature, torch.tensor(sorted(numbers)))
             hook = layer.W_o.register_forward_pre_hook(
@@ -44,6 +44,23 @@ def mask_heads(model: nn.Module, heads: Iterable[tuple[int, int]]) -> Iterator[N
             )
             hooks.callback(hook.remove)
         yield
+
+
+def _layer(model: nn.Module, where: int | str, head: int) -> MultiHeadAttention:
+    """The attention layer that a pair of `mask_heads` names, which has this head."""
+    if isinstance(where, str):
+        named = {n: m for n, m in model.named_modules() if isinstance(m, MultiHeadAttention)}
+        if where not in named:
+            known = ", ".join(repr(name) for name in named) or "none"
+            raise ValueError(f"there is no attention layer {where!r}; the model's are {known}")
+        if not 0 <= head < named[where].n_heads:
+            raise ValueError(f"there is no head {head} in {where}: it has {named[where].n_heads} heads")
+        return named[where]
+    layers = attention_layers(model)
+    if not (0 <= where < len(layers) and 0 <= head < layers[where].n_heads):
+        shape = f"{len(layers)} blocks with {layers[0].n_heads} heads each"
+        raise ValueError(f"there is no head {head} in block {where}: the model has {shape}")
+    return layers[where]
 
 
 @torch.no_grad()
