@@ -1,9 +1,9 @@
 """The training loop."""
 
-import math
 import sys
 import time
 from collections.abc import Callable, Iterable, Sized
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +11,12 @@ import torch
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from tformer_lib.numbers import brief, real, whole
+from tformer_lib.numbers import brief, whole
 from tformer_lib.training.batches import BatchIterator
 from tformer_lib.training.checkpoints import Checkpoint, has_checkpoint, open_checkpoint, save_checkpoint
 from tformer_lib.training.history import History
-from tformer_lib.training.optimizers import make_optimizers, warmup_cosine
+from tformer_lib.training.plan import Plan, check_depends, check_finite, check_folder, check_loss, trainable
 from tformer_lib.training.seeds import random_state, set_random_state
-
-# the values of settings of which old checkpoints say nothing
 
 
 def fit(
@@ -88,37 +86,25 @@ def fit(
         if not isinstance(batches, Sized):
             raise ValueError("these batches have no length: say how many steps=... to train")
         steps = len(batches)
-    steps, warmup = whole("steps", steps), whole("warmup is a number of steps: it", warmup, 0)
-    if steps < 1:
-        raise ValueError(f"there is nothing to train on: {steps} steps")
-    checkpoint_every = whole("checkpoint_every", checkpoint_every, 1)
-    lr, weight_decay = real("lr", lr, "[0, inf)"), real("weight_decay", weight_decay, "[0, inf)")
-    clip = None if clip is None else real("clip", clip, "(0, inf]")
-    betas, momentum = _pair_of_betas(betas), real("momentum", momentum, "[0, 1)")
-    min_lr_ratio = real("min_lr_ratio is a share of the peak learning rate: it", min_lr_ratio, "[0, 1]")
+    plan = Plan(
+        steps=steps,
+        lr=lr,
+        weight_decay=weight_decay,
+        warmup=warmup,
+        clip=clip,
+        optimizer=optimizer,
+        betas=betas,
+        momentum=momentum,
+        min_lr_ratio=min_lr_ratio,
+    )
+    steps, checkpoint_every = plan.steps, whole("checkpoint_every", checkpoint_every, 1)
     if not hasattr(batches, "__iter__") and not hasattr(batches, "__getitem__"):
         raise TypeError(f"batches must be something to loop over, got {brief(batches)}")
     if checkpoint is not None:
-        _check_folder(Path(checkpoint))
-    parameters = [p for p in model.parameters() if p.requires_grad]
-    if not parameters:
-        raise ValueError("there is nothing to train: no parameter of the model requires a gradient")
-    optimizers = make_optimizers(
-        model, optimizer, lr=lr, weight_decay=weight_decay, betas=betas, momentum=momentum
-    )
+        check_folder(Path(checkpoint))
+    parameters, optimizers = trainable(model), plan.make_optimizers(model)
     history, stream, first = History(), BatchIterator(batches, steps, remember=checkpoint is not None), 0
-    settings = {
-        "steps": steps,
-        "lr": lr,
-        "weight_decay": weight_decay,
-        "warmup": warmup,
-        "clip": clip,
-        "optimizer": optimizer,
-        "betas": betas,
-        "momentum": momentum,
-        "min_lr_ratio": min_lr_ratio,
-        "batches": len(batches) if isinstance(batches, Sized) else None,
-    }
+    settings = asdict(plan) | {"batches": len(batches) if isinstance(batches, Sized) else None}
     if checkpoint is not None and has_checkpoint(checkpoint):
         history, first = _resume(checkpoint, model, optimizers, settings, stream)
     start = time.perf_counter() - history.seconds
@@ -126,24 +112,14 @@ def fit(
     with _bar(steps, first, progress) as bar:
         for step in range(first, steps):
             loss = loss_fn(model, stream.take())
-            if not isinstance(loss, Tensor):
-                raise TypeError(f"loss_fn must return a tensor, got {brief(loss)}")
-            if loss.ndim:
-                raise ValueError(f"loss_fn must return a scalar, got shape {tuple(loss.shape)}")
-            if not loss.isfinite():
-                raise FloatingPointError(f"the loss is {loss.item()} at step {step} of {steps}")
-            if not loss.requires_grad:
-                raise ValueError("the loss does not depend on any parameter that requires a gradient")
+            check_loss(loss)
+            check_finite("the loss", loss, step, steps)
+            check_depends(loss)
             model.zero_grad()
             loss.backward()
-            norm = nn.utils.clip_grad_norm_(parameters, math.inf if clip is None else clip)
-            if not norm.isfinite():
-                raise FloatingPointError(f"the gradient's norm is {norm.item()} at step {step} of {steps}")
-            rate = lr * warmup_cosine(step, steps, warmup, min_lr_ratio)
-            for each in optimizers:
-                for group in each.param_groups:
-                    group["lr"] = rate
-                each.step()
+            norm = nn.utils.clip_grad_norm_(parameters, plan.longest)
+            check_finite("the gradient's norm", norm, step, steps)
+            rate = plan.move(optimizers, step)
             history.loss.append(loss.item())
             history.grad_norm.append(norm.item())
             history.lr.append(rate)
@@ -160,20 +136,6 @@ def _bar(steps: int, first: int, progress: bool | None) -> "tqdm[Any]":
     if progress is None:
         progress = sys.stderr is not None and sys.stderr.isatty()
     return tqdm(total=steps, initial=first, unit="step", disable=not progress)
-
-
-def _pair_of_betas(betas: tuple[float, float]) -> tuple[float, float]:
-    if not isinstance(betas, tuple | list) or len(betas) != 2:
-        raise ValueError(f"betas must be two numbers, got {brief(betas)}")
-    first, second = (real(f"betas[{i}]", beta, "[0, 1)") for i, beta in enumerate(betas))
-    return first, second
-
-
-def _check_folder(folder: Path) -> None:
-    """Raise unless this is a folder, or can become one: before the training, not at its first checkpoint."""
-    there = next((path for path in (folder, *folder.parents) if path.exists()), None)
-    if there is not None and not there.is_dir():
-        raise ValueError(f"checkpoint must be a folder, and {there} is a file")
 
 
 def _save(

@@ -110,5 +110,19 @@ class Muon(torch.optim.Optimizer):
                 ahead = W.grad.lerp(average, group["momentum"])
                 W.mul_(1 - group["lr"] * group["weight_decay"])
                 length = 0.2 * math.sqrt(max(W.shape)) * group["lr"]
-                W.sub_(orthogonalise(ahead, precision=self.precision), alpha=length)
+                W.sub_(self.orthogonal(ahead), alpha=length)
         return loss
+
+    def orthogonal(self, matrix: Tensor) -> Tensor:
+        """`orthogonalise`, of a matrix whose parts lie in several processes too: each of them gathers it.
+
+        It is the only part of a step for which a process needs more than its own rows.
+        """
+        if type(matrix) in (Tensor, torch.nn.Parameter):
+            return orthogonalise(matrix, precision=self.precision)
+        from torch.distributed.tensor import DTensor, distribute_tensor  # only who has parts needs it
+
+        if not isinstance(matrix, DTensor):
+            return orthogonalise(matrix, precision=self.precision)
+        found = orthogonalise(matrix.full_tensor(), precision=self.precision)
+        return distribute_tensor(found, matrix.device_mesh, matrix.placements, src_data_rank=None)

@@ -1,0 +1,635 @@
+"""One process, two and four: the same losses, gradients and weights, also after runs that were killed.
+
+A group of processes takes seconds to start. Two of them are started once, and four once, and do all that
+several tests then look at; so much the smaller is the model.
+"""
+
+import copy
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+import warnings
+
+import cloudpickle
+import psutil
+import pytest
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+
+from tformer_lib.core.attention import Attend
+from tformer_lib.core.positions import ALiBi, LearnedPositions, Rotary
+from tformer_lib.core.tokens import IGNORED, cross_entropy
+from tformer_lib.core.transformer import TransformerConfig
+from tformer_lib.data.windows import RandomWindows
+from tformer_lib.models.gpt import GPT
+from tformer_lib.models.language import language_loss
+from tformer_lib.scale import (
+    GlobalBatches,
+    checkpoints,
+    fit_distributed,
+    launch,
+    load_distributed,
+    save_distributed,
+    tensor_parallel,
+    whole_state,
+)
+from tformer_lib.scale.checkpoints import Saved, open_distributed
+from tformer_lib.training import fit, make_optimizers
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # other processes need not find this file
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+STEPS, VOCAB = 6, 11
+EXACT = 1e-10  # in float64; AdamW divides by the size of a gradient, so that rounding grows to 1e-12
+FLOAT32 = 2e-6  # of a loss; measured: 4e-7
+
+
+def make(*, seed=0, dropout=0.0, dtype=torch.float64):
+    torch.manual_seed(seed)
+    config = TransformerConfig(d_model=16, n_heads=4, n_blocks=2, dropout=dropout)
+    return GPT(config, VOCAB, positions=LearnedPositions(12, 16)).to(dtype)
+
+
+def windows():
+    return RandomWindows(torch.arange(300) ** 2 % VOCAB, batch=8, length=8, steps=STEPS)
+
+
+def uneven():
+    """Batches of (tokens, targets) in which the rows have 1 to 8 targets."""
+    found = []
+    for batch in windows():
+        targets = batch[:, 1:].clone()
+        for row, keep in enumerate((8, 8, 7, 8, 1, 2, 1, 3)):
+            targets[row, keep:] = IGNORED
+        found.append((batch[:, :-1], targets))
+    return found
+
+
+def uneven_loss(model, batch):
+    tokens, targets = batch
+    return cross_entropy(model(tokens).flatten(0, 1), targets.flatten())
+
+
+def count(batch):
+    return int((batch[1] != IGNORED).sum())
+
+
+class StopError(Exception):
+    pass
+
+
+def run(*, batches=None, loss=language_loss, seed=0, dropout=0.0, dtype=torch.float64, stop=None, **options):
+    """(losses, norms, whole weights) of a run of six steps; None if it is stopped before."""
+
+    def on_step(step, history):
+        if step + 1 == stop:
+            raise StopError
+
+    model = make(seed=seed, dropout=dropout, dtype=dtype)
+    batches = windows() if batches is None else batches
+    try:
+        history = fit_distributed(
+            model, loss, batches, steps=STEPS, warmup=2, on_step=on_step, checkpoint_every=1, **options
+        )
+    except StopError:
+        return None
+    assert {p.dtype for p in model.parameters()} == {dtype}
+    assert not model.training
+    assert not any("forward" in vars(module) for module in model.modules())
+    return history.loss, history.grad_norm, whole_state(model)
+
+
+def distance(one, other):
+    """The largest differences of losses, norms and weights."""
+    losses = max(abs(a - b) for a, b in zip(one[0], other[0], strict=True))
+    norms = max(abs(a - b) for a, b in zip(one[1], other[1], strict=True))
+    return losses, norms, max((one[2][k] - other[2][k]).abs().max().item() for k in one[2])
+
+
+def same(one, other, tolerance=EXACT):
+    return max(distance(one, other)) <= tolerance
+
+
+RUNS = {
+    "ddp": {},
+    "ddp, parts": {"accumulate": 2},
+    "fsdp": {"strategy": "fsdp"},
+    "fsdp, parts, recomputed": {"strategy": "fsdp", "accumulate": 2, "recompute": True},
+    "ddp, recomputed": {"recompute": True},
+    "ddp, muon": {"optimizer": "muon"},
+    "fsdp, muon": {"optimizer": "muon", "strategy": "fsdp"},
+    "ddp, float32": {"dtype": torch.float32},
+    "fsdp, float32": {"dtype": torch.float32, "strategy": "fsdp"},
+    "ddp, bfloat16": {"dtype": torch.float32, "precision": "bfloat16"},
+    "fsdp, bfloat16": {"dtype": torch.float32, "precision": "bfloat16", "strategy": "fsdp"},
+}
+
+WIDE = {
+    "plain": {},
+    "modern": {"n_kv_heads": 2, "activation": "swiglu", "norm": "rms", "bias": False, "qk_norm": True},
+    "post-norm": {"norm_placement": "post"},
+}
+TOKENS = torch.arange(8 * 9).view(8, 9) ** 2 % VOCAB
+
+
+def wide(name):
+    torch.manual_seed(0)
+    config = TransformerConfig(d_model=16, n_heads=4, n_blocks=2, **WIDE[name])
+    model = GPT(config, VOCAB, rotary=Rotary(4)).double()
+    generator = torch.Generator().manual_seed(1)
+    for p in model.parameters():  # gains and biases that are not all alike
+        p.data += 0.1 * torch.randn(p.shape, generator=generator, dtype=p.dtype)
+    return model
+
+
+def gradients(model, tokens=TOKENS):
+    loss = language_loss(model, tokens)
+    loss.backward()
+    whole = {
+        name: p.grad.full_tensor() if hasattr(p.grad, "full_tensor") else p.grad
+        for name, p in model.named_parameters()
+    }
+    return [loss.item()], [0.0], whole
+
+
+def refusals(calls):
+    """The errors of calls that every process makes."""
+    found = {}
+    for name, call in calls.items():
+        try:
+            call()
+            found[name] = "nothing"
+        except Exception as error:
+            found[name] = f"{type(error).__name__}: {error}"
+    return found
+
+
+def spoilt(model, batch):
+    """A loss that is not a number in the last process alone."""
+    return language_loss(model, batch) * (float("nan") if dist.get_rank() == dist.get_world_size() - 1 else 1)
+
+
+def two_processes(folder):
+    rank = dist.get_rank()
+    found = {name: run(seed=rank, **options) for name, options in RUNS.items()}
+    uneven_options = {"batches": uneven(), "loss": uneven_loss, "accumulate": 2}
+    found["counted"] = run(**uneven_options, targets=count)
+    found["not counted"] = run(**uneven_options)
+    for name in ("plain", "modern", "post-norm"):
+        for sequence in (False, True):
+            model = tensor_parallel(wide(name), sequence=sequence)
+            found[f"tensor, {name}, {sequence}"] = gradients(model)
+            found["rows"] = tuple(model.transformer.blocks[0].self_attention.W_q.weight.to_local().shape)
+    for strategy in ("ddp", "fsdp"):  # stopped and gone on with, with dropout: to the last bit
+        options = {"strategy": strategy, "dropout": 0.2}
+        found[f"whole, {strategy}"] = run(**options)
+        found[f"draws, {strategy}"] = torch.rand(1).item()
+        assert run(**options, stop=3, checkpoint=folder / strategy) is None
+        found[f"resumed, {strategy}"] = run(**options, checkpoint=folder / strategy)
+    for optimizer in ("adamw", "muon"):  # begun by one process, for four to go on with
+        options = {"optimizer": optimizer, "strategy": "fsdp", "checkpoint": folder / optimizer}
+        assert run(**options, stop=3) is None
+    found["files"] = sorted(p.name for p in next((folder / "adamw").glob("step-*")).iterdir())
+    found["errors"] = refusals(
+        {
+            "models": lambda: fit_distributed(nn.Linear(2, 1 + rank), None, [torch.ones(2, 2)], steps=1),
+            "numbers": lambda: run(lr=0.1 + rank),
+            "nan": lambda: run(loss=spoilt),
+            "rows": lambda: run(batches=[torch.zeros(3, 9, dtype=torch.int64)]),
+            "parts": lambda: run(accumulate=3),
+            "no blocks": lambda: tensor_parallel(nn.Linear(2, 2)),
+            "dropout": lambda: tensor_parallel(make(dropout=0.1)),
+            "tokens": lambda: tensor_parallel(wide("plain"), sequence=True)(TOKENS),
+            "heads": lambda: tensor_parallel(
+                GPT(TransformerConfig(d_model=12, n_heads=3, n_blocks=1), VOCAB)
+            ),
+            "bias": lambda: tensor_parallel(
+                GPT(
+                    TransformerConfig(d_model=16, n_heads=4, n_blocks=1),
+                    VOCAB,
+                    make_backend=lambda: Attend(score_bias=ALiBi(4)),
+                )
+            ),
+        }
+    )
+    return found
+
+
+def four_processes(folder):
+    found = {name: run(seed=dist.get_rank(), strategy=name) for name in ("ddp", "fsdp")}
+    for optimizer in ("adamw", "muon"):
+        assert run(optimizer=optimizer, stop=4, checkpoint=folder / optimizer) is None
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("data", "tensor"))
+    for name in WIDE:
+        model = tensor_parallel(wide(name), mesh["tensor"], sequence=name != "plain")
+        for block in model.transformer.blocks:
+            fully_shard(block, mesh=mesh["data"])
+        fully_shard(model, mesh=mesh["data"])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # on views that nobody changes in place
+            losses, norms, whole = gradients(model, TOKENS.chunk(2)[mesh["data"].get_local_rank()])
+        total = torch.tensor(losses[0], dtype=torch.float64)
+        dist.all_reduce(total, group=mesh["data"].get_group())
+        found[f"mesh, {name}"] = [total.item() / 2], norms, whole
+    return found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("checkpoints")
+
+
+@pytest.fixture(scope="module")
+def alone(folder):
+    """What one process makes of it; it also begins what the others go on with."""
+    found = {
+        name: run(**{k: v for k, v in options.items() if k != "strategy"}) for name, options in RUNS.items()
+    }
+    found["counted"] = run(batches=uneven(), loss=uneven_loss)
+    for optimizer in ("adamw", "muon"):
+        assert run(optimizer=optimizer, stop=2, checkpoint=folder / optimizer) is None
+    return found
+
+
+@pytest.fixture(scope="module")
+def two(folder, alone):
+    return launch(two_processes, 2, folder)
+
+
+@pytest.fixture(scope="module")
+def four(folder, two):
+    return launch(four_processes, 4, folder)
+
+
+def test_one_process_is_fit_to_the_last_bit():
+    model = make()
+    history = fit(model, language_loss, windows(), warmup=2)
+    assert distance(run(), (history.loss, history.grad_norm, model.state_dict())) == (0, 0, 0)
+
+
+def test_parts_give_the_step_of_the_whole_batch():
+    whole = run()
+    assert same(run(accumulate=2), whole)
+    assert same(run(accumulate=8), whole)
+    counted = run(batches=uneven(), loss=uneven_loss)
+    assert same(run(batches=uneven(), loss=uneven_loss, accumulate=4, targets=count), counted)
+
+
+def test_what_is_computed_again_is_the_same():
+    assert distance(run(recompute=True), run()) == (0, 0, 0)
+    assert distance(run(recompute=True, dropout=0.2), run(dropout=0.2)) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("name", [name for name in RUNS if "float" not in name])
+def test_two_processes_do_what_one_does(name, alone, two):
+    assert same(two[0][name], alone[name])
+    assert distance(two[0][name], two[1][name]) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("name", ["ddp, float32", "fsdp, float32"])
+def test_in_float32_losses_agree_up_to_rounding(name, alone, two):
+    assert max(distance(two[0][name], alone[name])[:2]) < FLOAT32
+    assert distance(two[0][name], two[1][name]) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("name", ["ddp, bfloat16", "fsdp, bfloat16"])
+def test_bfloat16_is_coarser_and_leaves_parameters_as_they_are(name, alone, two):
+    difference = distance(two[0][name], alone["ddp, float32"])[0]
+    assert 1e-5 < difference < 1e-2  # `run` looks at the parameters' type
+    assert 1e-5 < distance(alone[name], alone["ddp, float32"])[0] < 1e-2
+
+
+@pytest.mark.parametrize("name", ["ddp", "fsdp"])
+def test_four_processes_do_what_one_does(name, alone, four):
+    assert same(four[3][name], alone[name])
+
+
+def test_unequal_numbers_of_targets_need_to_be_counted(alone, two):
+    assert same(two[0]["counted"], alone["counted"])
+    assert distance(two[0]["not counted"], alone["counted"])[0] > 1e-3
+
+
+@pytest.mark.parametrize("sequence", [False, True])
+@pytest.mark.parametrize("name", WIDE)
+def test_divided_matrices_compute_the_same(name, sequence, two):
+    whole = gradients(wide(name))
+    for rank in (0, 1):
+        assert same(two[rank][f"tensor, {name}, {sequence}"], whole)
+    assert two[0]["rows"] == (8, 16)
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_tensor_and_data_parallel_together(name, four):
+    for rank in range(4):
+        assert same(four[rank][f"mesh, {name}"], gradients(wide(name)))
+
+
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
+def test_a_run_that_goes_on_is_the_same_to_the_last_bit_with_dropout(strategy, two):
+    for rank in (0, 1):
+        assert distance(two[rank][f"resumed, {strategy}"], two[rank][f"whole, {strategy}"]) == (0, 0, 0)
+    assert two[0][f"draws, {strategy}"] != two[1][f"draws, {strategy}"]  # every process draws its own masks
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_one_process_then_two_then_four_then_one(optimizer, folder, alone, four):
+    name = "ddp" if optimizer == "adamw" else "ddp, muon"
+    found = run(optimizer=optimizer, accumulate=2, checkpoint=folder / optimizer)
+    assert same(found, alone[name])
+    assert distance(run(optimizer=optimizer, checkpoint=folder / optimizer), found) == (0, 0, 0)  # finished
+
+
+def test_no_two_processes_write_one_file(two):
+    assert two[0]["files"] == [".metadata", "__0_0.distcp", "__1_0.distcp", "index.json"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("models", "ValueError: processes 0 and 1 were given models of different makes"),
+        ("numbers", "ValueError: processes 0 and 1 were given different numbers"),
+        ("nan", "FloatingPointError: the loss is nan at step 0 of 6"),
+        ("rows", "ValueError: a batch of 3 rows cannot be shared by 2 processes evenly"),
+        ("parts", "ValueError: a batch of 4 rows cannot be shared by 3 parts evenly"),
+        ("no blocks", "ValueError: there is no Transformer in this model"),
+        ("dropout", "ValueError: dropout must be 0"),
+        ("tokens", "ValueError: 2 processes cannot share 9 tokens evenly"),
+        ("heads", "ValueError: 2 processes cannot share n_heads=3 evenly"),
+        ("bias", "ValueError: what is added to scores is of all heads"),
+    ],
+)
+def test_errors_are_those_of_all_processes(name, message, two):
+    for rank in (0, 1):
+        assert two[rank]["errors"][name].startswith(message)
+
+
+def test_bad_input(monkeypatch, tmp_path):
+    with pytest.raises(ValueError, match="strategy must be one of"):
+        run(strategy="zero")
+    with pytest.raises(ValueError, match="precision must be one of"):
+        run(precision="float16")
+    with pytest.raises(ValueError, match="accumulate must be at least 1, got 0"):
+        run(accumulate=0)
+    with pytest.raises(ValueError, match="no Block"):
+        fit_distributed(nn.Linear(2, 1), language_loss, [torch.ones(2, 2)], steps=1, recompute=True)
+    with pytest.raises(ValueError, match="a part of this batch has no target"):
+        run(batches=uneven(), loss=uneven_loss, targets=lambda batch: 0)
+    with pytest.raises(TypeError, match="something to loop over"):
+        GlobalBatches(3)
+    with pytest.raises(TypeError, match="begin anew"):
+        GlobalBatches(iter([1, 2]))
+    with pytest.raises(TypeError, match="a batch is a tensor"):
+        next(iter(GlobalBatches(["text"])))
+    with pytest.raises(ValueError, match="ran out after 0"):
+        next(iter(GlobalBatches([])))
+    with pytest.raises(ValueError, match="no state of such batches"):
+        GlobalBatches([1]).load_state_dict({"place": 3})
+    with pytest.raises(RuntimeError, match="no process group is open"):
+        tensor_parallel(make())
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(ValueError, match="torchrun started 2 processes, and no group is open"):
+        run()
+
+
+def test_global_batches():
+    batches = [(torch.arange(6), {"x": torch.arange(6) + 10}), (torch.arange(6) + 100, {"x": torch.zeros(6)})]
+    view = GlobalBatches(batches).shard(1, 3)
+    stream = iter(view)
+    first = next(stream)
+    assert first[0].tolist() == [2, 3]
+    assert first[1]["x"].tolist() == [12, 13]
+    later = GlobalBatches(batches).shard(0, 2)
+    later.load_state_dict(view.state_dict())
+    stream = iter(later)
+    assert next(stream)[0].tolist() == [100, 101, 102]
+    assert next(stream)[0].tolist() == [0, 1, 2]  # looped over again
+    assert later.state_dict() == {"batches": 3}
+
+
+# Checkpoints of one process: every way in which they can be wrong
+
+
+@pytest.fixture
+def stopped(tmp_path):
+    """A folder with the checkpoint of a run that was stopped after three of six steps."""
+    assert run(stop=3, checkpoint=tmp_path / "run") is None
+    return tmp_path / "run"
+
+
+def place_in(folder):
+    return folder / json.loads((folder / "latest.json").read_text())["folder"]
+
+
+def flip(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def unpickle_me(place):
+    """A table of parts that would run something, with the checksums of an attacker."""
+    import pickle
+
+    class Run:
+        def __reduce__(self):
+            return os.mkdir, (str(place.parent / "harm"),)
+
+    (place / ".metadata").write_bytes(pickle.dumps(Run()))
+    index = json.loads((place / "index.json").read_text())
+    index["files"][".metadata"] = checkpoints._checksum(place / ".metadata")
+    rewrite(place, index)
+
+
+def rewrite(place, index):
+    (place / "index.json").write_text(json.dumps(index))
+    pointer = json.loads((place.parent / "latest.json").read_text())
+    pointer["sha256"] = checkpoints._checksum(place / "index.json")
+    (place.parent / "latest.json").write_text(json.dumps(pointer))
+
+
+def changed(place, **entries):
+    rewrite(place, json.loads((place / "index.json").read_text()) | entries)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda p: flip(p / "__0_0.distcp"), "__0_0.distcp is damaged"),
+        (lambda p: flip(p / ".metadata"), ".metadata is damaged"),
+        (lambda p: flip(p / "index.json"), "index.json is damaged"),
+        (lambda p: (p / "__0_0.distcp").unlink(), "not a whole checkpoint: __0_0.distcp is missing"),
+        (lambda p: shutil.rmtree(p), "index.json is missing"),
+        (lambda p: (p.parent / "latest.json").write_text("{}"), "does not say that it is one"),
+        (lambda p: (p.parent / "latest.json").write_text("not JSON"), "no checkpoint, or not a whole one"),
+        (lambda p: changed(p, format=2), "of format 2"),
+        (lambda p: changed(p, step=2), "history is not one of 2 steps"),
+        (lambda p: changed(p, processes=2), "lacks the states of the random generators"),
+        (lambda p: changed(p, batches={"batches": "three"}), "batches must be a whole number"),
+        (unpickle_me, "no table of a checkpoint's parts"),
+    ],
+)
+def test_a_damaged_checkpoint_changes_nothing(spoil, message, stopped):
+    spoil(place_in(stopped))
+    model = make()
+    before = copy.deepcopy(model.state_dict())
+    with pytest.raises((ValueError, TypeError), match=message):
+        fit_distributed(model, language_loss, windows(), steps=STEPS, warmup=2, checkpoint=stopped)
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    assert not (stopped / "harm").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"lr": 1e-2}, "lr was 0.003 and is 0.01"),
+        ({"optimizer": "muon"}, "optimizer was 'adamw' and is 'muon'"),
+        ({"precision": "bfloat16"}, "precision was 'float32'"),
+        ({"dtype": torch.float32}, "embed.weight is .* torch.float64 there and .* torch.float32 here"),
+    ],
+)
+def test_a_checkpoint_of_another_run_is_refused(options, message, stopped):
+    with pytest.raises(ValueError, match=message):
+        run(checkpoint=stopped, **options)
+
+
+def test_the_model_alone_and_the_optimisers_of_another(stopped):
+    model = make(seed=5)
+    saved = load_distributed(stopped, model)
+    assert (saved.step, len(saved.history.loss), saved.batches, saved.processes) == (3, 3, {"batches": 3}, 1)
+    other = make(seed=6)
+    put = open_distributed(stopped, other, make_optimizers(other, lr=1.0, weight_decay=0.0))[1]
+    put()
+    assert all(torch.equal(value, other.state_dict()[name]) for name, value in model.state_dict().items())
+    with pytest.raises(ValueError, match=r"W_q\.weight was moved by AdamW and is by Muon"):
+        load_distributed(stopped, other, make_optimizers(other, "muon", lr=1.0, weight_decay=0.0))
+    other.head = nn.Linear(2, 2)
+    with pytest.raises(ValueError, match=r"missing head\.bias; missing head\.weight"):
+        load_distributed(stopped, other)
+    with pytest.raises(FileNotFoundError, match="there is no checkpoint"):
+        load_distributed(stopped / "elsewhere", model)
+
+
+@pytest.mark.parametrize("moment", ["save", "index", "latest", "delete"])
+def test_whenever_a_save_is_cut_off_a_whole_checkpoint_stays(moment, stopped, monkeypatch):
+    model = make()
+    load_distributed(stopped, model)
+    with torch.no_grad():
+        model.embed.weight += 1
+    optimizers = make_optimizers(model, lr=1.0, weight_decay=0.0)
+
+    class Killed(BaseException):
+        pass
+
+    def killed(*args, **kwargs):
+        raise Killed
+
+    def replace(path, content):
+        if path.name == f"{moment}.json":
+            raise Killed
+        checkpoints_replace(path, content)
+
+    checkpoints_replace = checkpoints.replace_file
+    monkeypatch.setattr(checkpoints, "replace_file", replace)
+    if moment == "save":
+        monkeypatch.setattr(checkpoints.dcp, "save", killed)
+    if moment == "delete":
+        monkeypatch.setattr(checkpoints.shutil, "rmtree", killed)
+    saved = load_distributed(stopped, make())
+    saved.step, saved.history.loss = 4, [*saved.history.loss, 0.0]
+    saved.history.grad_norm, saved.history.lr = [0.0] * 4, [0.0] * 4
+    with pytest.raises(Killed):
+        save_distributed(stopped, model, optimizers, saved)
+    monkeypatch.undo()
+    found = make()
+    step = load_distributed(stopped, found).step
+    assert step == (4 if moment == "delete" else 3)
+    new = torch.equal(found.embed.weight, model.embed.weight)
+    assert new == (moment == "delete")
+    save_distributed(stopped, model, optimizers, saved)
+    assert len(list(stopped.glob("step-*"))) == 1  # what was left over is deleted
+
+
+def test_saving_by_itself(tmp_path):
+    model = make()
+    with pytest.raises(TypeError):
+        save_distributed(tmp_path, model, [], Saved(settings={"model": model}))
+    assert not (tmp_path / "latest.json").exists()
+    (tmp_path / "step-notes").mkdir()
+    save_distributed(tmp_path, model, [], Saved())
+    assert (tmp_path / "step-notes").exists()  # only folders of this kind are deleted
+
+
+SCRIPT = """
+import sys, time
+import torch, torch.distributed as dist
+from tformer_lib.core.positions import LearnedPositions
+from tformer_lib.core.transformer import TransformerConfig
+from tformer_lib.data.windows import RandomWindows
+from tformer_lib.models.gpt import GPT
+from tformer_lib.models.language import language_loss
+from tformer_lib.scale import fit_distributed
+
+dist.init_process_group("gloo")
+torch.manual_seed(0)
+config = TransformerConfig(d_model=16, n_heads=4, n_blocks=2)
+model = GPT(config, 11, positions=LearnedPositions(12, 16)).double()
+windows = RandomWindows(torch.arange(300) ** 2 % 11, batch=8, length=8, steps=6)
+fit_distributed(
+    model, language_loss, windows, steps=6, warmup=2, strategy="fsdp", checkpoint=sys.argv[1],
+    checkpoint_every=1, on_step=lambda step, history: time.sleep(10 if step == 4 else 0),
+)
+"""
+
+
+def killed_process(folder):
+    """Four processes, of which one ends itself after the next step; a killed one says no word."""
+
+    def on_step(step, history):
+        if dist.get_rank() == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    fit_distributed(
+        make(), language_loss, windows(), steps=STEPS, warmup=2, checkpoint=folder, checkpoint_every=1,
+        on_step=on_step,
+    )  # fmt: skip
+
+
+@pytest.mark.skipif(os.name != "posix", reason="SIGKILL is of POSIX systems")
+def test_killed_as_a_whole_then_one_process_of_four_then_finished_by_one(tmp_path, alone):
+    """The moment of the first kill is not chosen: it is some milliseconds after the first checkpoint."""
+    (tmp_path / "script.py").write_text(textwrap.dedent(SCRIPT))
+    folder = tmp_path / "run"
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2"]
+    command += [
+        "--rdzv-backend=c10d",
+        "--rdzv-endpoint=localhost:0",
+        str(tmp_path / "script.py"),
+        str(folder),
+    ]
+    environment = os.environ | {
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": os.pathsep.join(p for p in sys.path if p),
+    }
+    running = subprocess.Popen(command, env=environment, start_new_session=True, stderr=subprocess.PIPE)
+    end = time.monotonic() + 120
+    while not (folder / "latest.json").exists() and running.poll() is None and time.monotonic() < end:
+        time.sleep(0.01)
+    time.sleep(time.time_ns() % 100 / 1000)
+    assert running.poll() is None, running.stderr.read().decode()
+    for process in [*psutil.Process(running.pid).children(recursive=True), running]:
+        process.kill()
+    running.communicate()
+    first = load_distributed(folder, make()).step
+    assert 1 <= first < STEPS
+    with pytest.raises(RuntimeError, match=r"SIGKILL|closed by peer|reset by peer"):
+        launch(killed_process, 4, folder)
+    assert load_distributed(folder, make()).step in (first + 1, first + 2)
+    assert same(run(checkpoint=folder), alone["ddp"])

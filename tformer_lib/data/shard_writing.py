@@ -1,0 +1,181 @@
+"""From documents to token shards: whole or not there, and the index last."""
+
+import json
+import os
+import random
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tformer_lib.data.shards import (
+    DTYPES,
+    FORMAT,
+    INDEX,
+    KIND,
+    SPLITS,
+    TOKENIZER,
+    Shards,
+    checksum_of,
+    checksum_of_index,
+)
+from tformer_lib.files import replace_file
+from tformer_lib.numbers import real, whole
+from tformer_lib.tokenizers import BPETokenizer, CharTokenizer
+
+END = "<|endoftext|>"  # the special token of byte pairs behind a document
+END_CHARACTER = "\x03"  # that of characters: ASCII's own "end of text"
+
+
+def make_tokenizer(
+    texts: Iterable[tuple[str, str]], kind: str = "bpe", vocab_size: int = 1024, *, most: int = 10_000_000
+) -> tuple[BPETokenizer | CharTokenizer, int]:
+    """A tokenizer made for these documents, and the number of its token for the end of one.
+
+    Args:
+        texts: pairs (name, text), looped over once.
+        kind: "bpe" learns its merges from the texts, and can write any other; "char" has every character that
+            occurs in them, and no other.
+        vocab_size: how many tokens "bpe" has: 256 bytes, the end of a document, and merges.
+        most: of how many characters, from the beginning, merges are learnt at most.
+
+    Raises:
+        ValueError: if the kind is unknown, the vocabulary too small, or a text holds the character that
+            marks the end of one.
+    """
+    if kind == "bpe":
+        pieces, left = [], whole("most", most, 1)
+        for _, text in texts:
+            pieces.append(text[:left])
+            left -= len(pieces[-1])
+            if not left:
+                break
+        tokenizer = BPETokenizer.train("\n".join(pieces), vocab_size, (END,))
+        return tokenizer, tokenizer.special_tokens[END]
+    if kind != "char":
+        raise ValueError(f'a tokenizer is of kind "bpe" or "char", got {kind!r}')
+    characters: set[str] = set()
+    for name, text in texts:
+        if END_CHARACTER in text:
+            raise ValueError(f"{name} holds the character {END_CHARACTER!r}, which marks the end of a text")
+        characters |= set(text)
+    alphabet = CharTokenizer("".join(sorted(characters | {END_CHARACTER})))
+    return alphabet, alphabet.ids[END_CHARACTER]
+
+
+def write_shards(
+    texts: Iterable[tuple[str, str]],
+    folder: str | os.PathLike[str],
+    tokenizer: BPETokenizer | CharTokenizer,
+    end: int,
+    *,
+    held_out: float | int = 0.1,
+    seed: int = 0,
+    shard_tokens: int = 50_000_000,
+    notes: dict[str, Any] | None = None,
+) -> Shards:
+    """document_1 end document_2 end ..., in files of `shard_tokens` numbers each; and the same held out.
+
+    Whole documents are held out, drawn at random: at least one, and at least one is left. A number takes two
+    bytes where 65,536 tokens are enough, else four, the lowest byte first. Each file is put in its place in
+    one step, and the index last: before it is there, there are no shards, and a run that was stopped is
+    simply begun again.
+
+    Args:
+        texts: pairs (name, text), looped over twice; a `TextFolder`, or a list.
+        folder: made if it is not there.
+        tokenizer: goes with the shards.
+        end: the token behind each document.
+        held_out: the share of the documents to hold out; with 0, none is.
+        seed: of the draw.
+        shard_tokens: how many tokens a file holds.
+        notes: kept in the index, as JSON can hold them.
+
+    Raises:
+        TypeError: if a number is none.
+        ValueError: if there are shards already, if there is no document, or only one and `held_out` is not 0,
+            if a number is out of bounds, or if the tokenizer cannot read a text: the message says which.
+    """
+    folder, held_out = Path(folder), real("held_out", held_out, "[0, 1)")
+    shard_tokens, seed = whole("shard_tokens", shard_tokens, 1), whole("seed", seed, 0)
+    end = whole("end", end, 0, tokenizer.vocab_size - 1)
+    if (folder / INDEX).exists():
+        raise ValueError(f"there are shards in {folder} already")
+    names = [name for name, _ in texts]
+    chosen = draw_held_out(names, held_out, seed)
+    folder.mkdir(parents=True, exist_ok=True)
+    dtype = "uint16" if tokenizer.vocab_size <= 1 << 16 else "uint32"
+    parts = {split: _Part(folder, split, np.dtype(DTYPES[dtype]), shard_tokens) for split in SPLITS}
+    for number, (name, text) in enumerate(texts):
+        try:
+            ids = tokenizer.encode(text)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from error
+        parts["held_out" if number in chosen else "train"].add(name, text, [*ids, end])
+    tokenizer.save(folder / TOKENIZER)
+    index = {
+        "kind": KIND,
+        "format": FORMAT,
+        "dtype": dtype,
+        "end": end,
+        "vocab_size": tokenizer.vocab_size,
+        "tokenizer": {"file": TOKENIZER, "sha256": checksum_of(folder / TOKENIZER)},
+        **{split: part.close() for split, part in parts.items()},
+        "seed": seed,
+        "notes": notes or {},
+    }
+    index["sha256"] = checksum_of_index(index)
+    replace_file(folder / INDEX, json.dumps(index, indent=1).encode())
+    return Shards(folder, verify=False)
+
+
+def draw_held_out(names: Sequence[str], held_out: float | int, seed: int) -> set[int]:
+    """The numbers of the documents that `write_shards` holds out, of documents with these names.
+
+    Raises:
+        ValueError: if there is no document, or only one and `held_out` is not 0.
+    """
+    if not names:
+        raise ValueError("there is no text to write shards of")
+    if not held_out:
+        return set()
+    if len(names) == 1:
+        raise ValueError(
+            f"{names[0]} is the only document, and whole documents are held out: hold out 0, or give more"
+        )
+    count = min(max(1, round(held_out * len(names))), len(names) - 1)
+    return set(random.Random(seed).sample(range(len(names)), count))
+
+
+class _Part:
+    """The shards of one part, written when they are full."""
+
+    def __init__(self, folder: Path, split: str, dtype: "np.dtype[Any]", size: int):
+        self.folder, self.split, self.dtype, self.size = folder, split, dtype, size
+        self.waiting: list[np.ndarray] = []
+        self.found: dict[str, Any] = {"documents": 0, "characters": 0, "tokens": 0, "shards": []}
+        self.names: list[str] = []
+
+    def add(self, name: str, text: str, ids: list[int]) -> None:
+        self.found["documents"] += 1
+        self.found["characters"] += len(text)
+        self.found["tokens"] += len(ids)
+        if self.split == "held_out":
+            self.names.append(name)
+        self.waiting.append(np.array(ids, self.dtype))
+        while sum(map(len, self.waiting)) >= self.size:
+            self.write(self.size)
+
+    def write(self, count: int) -> None:
+        all_of_them = np.concatenate(self.waiting)
+        self.waiting = [all_of_them[count:]]
+        path = self.folder / f"{self.split}-{len(self.found['shards']):05d}.bin"
+        replace_file(path, all_of_them[:count].tobytes())
+        self.found["shards"].append({"file": path.name, "tokens": count, "sha256": checksum_of(path)})
+
+    def close(self) -> dict[str, Any]:
+        rest = sum(map(len, self.waiting))
+        if rest:
+            self.write(rest)
+        return self.found | ({"names": self.names} if self.split == "held_out" else {})

@@ -1,0 +1,416 @@
+"""Checkpoints that many processes write together and any number of processes reads.
+
+A checkpoint is a folder of its own, `step-00000200-1f0c9a2b`, beside which `latest.json` names the one that
+counts::
+
+    latest.json                    written last, by one os.replace: the folder, and the checksum of its index
+    step-00000200-1f0c9a2b/
+        index.json                 step, settings, history, state of the batches, checksums of the files below
+        .metadata                  which part of which tensor lies in which file
+        __0_0.distcp, __1_0.distcp what process 0 wrote, what process 1 wrote
+
+The tensors are PyTorch's own format, `torch.distributed.checkpoint`.
+"""
+
+import hashlib
+import io
+import json
+import pickle
+import re
+import shutil
+import uuid
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+from typing import Any
+
+import torch
+import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
+from torch import Tensor, nn
+from torch.distributed.checkpoint.state_dict import (
+    get_model_state_dict,
+    get_state_dict,
+    set_model_state_dict,
+    set_state_dict,
+)
+
+from tformer_lib.files import parse_json, replace_file
+from tformer_lib.numbers import brief, whole
+from tformer_lib.training.checkpoints import SERIES
+from tformer_lib.training.history import History
+from tformer_lib.training.seeds import check_random_state, random_state
+
+LATEST, INDEX, TABLE = "latest.json", "index.json", ".metadata"
+KIND, FORMAT = "distributed checkpoint", 1
+FOLDER = re.compile(r"step-\d{8,}-[0-9a-f]{8}")
+TABLE_OF_PARTS = ("torch.distributed.checkpoint.metadata", "torch.distributed.checkpoint.filesystem")
+ALLOWED = {("torch", "Size"), ("torch.serialization", "_get_layout")}  # and dtypes, and those classes
+
+
+@dataclass
+class Saved:
+    """What a checkpoint of many processes holds besides the model's and the optimisers' state."""
+
+    step: int = 0  # the number of steps that are done
+    history: History = field(default_factory=History)
+    settings: dict[str, Any] = field(default_factory=dict)  # of the run, as JSON can hold them
+    batches: dict[str, Any] = field(default_factory=dict)  # where the global batches stand, likewise
+    processes: int = 1  # how many wrote it
+    random: list[dict[str, Tensor]] = field(default_factory=list)  # the generators of each of them
+
+
+def save_distributed(
+    folder: str | Path,
+    model: nn.Module,
+    optimizers: Sequence[torch.optim.Optimizer],
+    saved: Saved,
+) -> Path:
+    """Write a checkpoint, each process its own part; `folder`/latest.json then names it.
+
+    All processes of the group call this together. Each writes into files of its own, in a folder that is
+    new; process 0 then writes the index with the checksums of all files, and at last puts `latest.json` in
+    its place by one `os.replace`. Whenever processes are killed, the latest checkpoint is the old one or the
+    new one, whole. What lies in other folders of this kind is deleted after that. Of `saved` the random
+    states are not read: those of this moment are written, for each process its own.
+
+    Returns:
+        The new checkpoint's folder.
+
+    Raises:
+        ValueError: if a setting is none that JSON can hold.
+    """
+    folder, rank, world = Path(folder), _rank(), _world()
+    name = _from_first(f"step-{saved.step:08d}-{uuid.uuid4().hex[:8]}")
+    place = folder / name
+    weights, moments = get_state_dict(model, list(optimizers))
+    states = {str(number): state for number, state in enumerate(_gather(random_state()))}
+    tensors = {"model": weights, "optim": {"state": moments.get("state", {})}, "random": states}
+    place.mkdir(parents=True, exist_ok=True)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "torch.distributed is disabled")  # one process says so each time
+        dcp.save(tensors, storage_writer=dcp.FileSystemWriter(place), no_dist=world == 1)
+    mine = [*place.glob(f"__{rank}_*"), *([place / TABLE] if rank == 0 else [])]
+    sums = _gather({path.name: _checksum(path) for path in mine})
+    if rank == 0:
+        index = {
+            "kind": KIND,
+            "format": FORMAT,
+            "step": whole("step", saved.step, 0),
+            "processes": world,
+            "settings": saved.settings,
+            "batches": saved.batches,
+            "optimizers": _movers(model, optimizers),
+            "history": {series: getattr(saved.history, series) for series in (*SERIES, "seconds")},
+            "files": {name: found for part in sums for name, found in part.items()},
+        }
+        replace_file(place / INDEX, json.dumps(index).encode())
+        pointer = {"kind": KIND, "folder": name, "sha256": _checksum(place / INDEX)}
+        replace_file(folder / LATEST, json.dumps(pointer).encode())
+        for other in folder.iterdir():
+            if other.name != name and FOLDER.fullmatch(other.name) and other.is_dir():
+                shutil.rmtree(other, ignore_errors=True)
+    _together(None)  # nobody goes on, or returns, before the new one counts
+    return place
+
+
+def has_distributed(folder: str | Path) -> bool:
+    """Whether there is a checkpoint in the folder; all processes hear what process 0 sees."""
+    return _from_first((Path(folder) / LATEST).exists())
+
+
+def load_distributed(
+    folder: str | Path,
+    model: nn.Module,
+    optimizers: Sequence[torch.optim.Optimizer] = (),
+    *,
+    settings: dict[str, Any] | None = None,
+) -> Saved:
+    """Put what `save_distributed` wrote into model and optimisers, whatever number of processes wrote it.
+
+    How the tensors are divided over processes now need not be how they were then: whole, sharded by rows, or
+    for another number of processes. All processes call this together. Checksums, names, shapes, dtypes and
+    settings are compared before anything is changed; if one process finds a fault, all raise the same error.
+
+    PyTorch pickles the table of its parts. It is read only if it names no classes but those of such tables.
+
+    Args:
+        folder: the one handed to `save_distributed`.
+        model: of the same make as the one saved.
+        optimizers: likewise; none, to load the model alone.
+        settings: those that the run must have had; they are not compared if None.
+
+    Raises:
+        FileNotFoundError: if there is no checkpoint.
+        ValueError: if it is none, or damaged, or anything differs; the message says what.
+    """
+    saved, put = open_distributed(folder, model, optimizers, settings=settings)
+    put()
+    return saved
+
+
+def open_distributed(
+    folder: str | Path,
+    model: nn.Module,
+    optimizers: Sequence[torch.optim.Optimizer] = (),
+    *,
+    settings: dict[str, Any] | None = None,
+) -> tuple[Saved, Callable[[], None]]:
+    """`load_distributed` in two parts: what is returned, all compared, and a function that changes the model.
+
+    Raises:
+        FileNotFoundError: as `load_distributed`.
+        ValueError: likewise.
+    """
+    folder = Path(folder)
+    place, fault = folder, None
+    index: dict[str, Any] = {}
+    random: dict[str, dict[str, Tensor]] = {}
+    try:
+        place, index = _read_index(folder)
+        _check_files(place, index["files"])
+        parts = _read_table(place)
+        if settings is not None:
+            _compare_settings(place, *json.loads(json.dumps([index["settings"], settings])))
+        _compare_parts(place, parts, model)
+        if optimizers:
+            _compare_moments(place, parts, index["optimizers"], model, optimizers)
+        random = _room_for_random(place, parts, index["processes"])
+    except (OSError, ValueError) as error:
+        fault = error
+    _together(fault)
+    _read(place, {"random": random})
+    try:
+        for state in random.values():
+            check_random_state(state)
+    except ValueError as error:
+        fault = ValueError(f"{place} is no checkpoint: {error}")
+    _together(fault)
+    saved = Saved(
+        step=index["step"],
+        history=History(**index["history"]),
+        settings=index["settings"],
+        batches=index["batches"],
+        processes=index["processes"],
+        random=[random[str(number)] for number in range(index["processes"])],
+    )
+
+    def put() -> None:
+        if not optimizers:
+            weights = get_model_state_dict(model)
+            _read(place, {"model": weights})
+            set_model_state_dict(model, weights)
+            return
+        weights, moments = get_state_dict(model, list(optimizers))
+        _read(place, {"model": weights, "optim": {"state": moments["state"]}})
+        set_state_dict(model, list(optimizers), model_state_dict=weights, optim_state_dict=moments)
+
+    return saved, put
+
+
+def _read(place: Path, tensors: dict[str, Any]) -> None:
+    """Fill the tensors with what the checkpoint holds of them."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "torch.distributed is disabled")  # one process says so each time
+        dcp.load(tensors, storage_reader=dcp.FileSystemReader(place), no_dist=_world() == 1)
+
+
+def _read_index(folder: Path) -> tuple[Path, dict[str, Any]]:
+    """The latest checkpoint's folder and its index, which is the one that `latest.json` means."""
+    path = folder / LATEST
+    if not path.exists():
+        raise FileNotFoundError(f"there is no checkpoint {path}")
+    pointer = _json(path, {"folder": str, "sha256": str})
+    if not FOLDER.fullmatch(pointer["folder"]):
+        raise ValueError(f"{path} is no checkpoint: it names the folder {brief(pointer['folder'])}")
+    place = folder / pointer["folder"]
+    if not (place / INDEX).is_file():
+        raise ValueError(f"{place} is no checkpoint, or not a whole one: {INDEX} is missing")
+    if _checksum(place / INDEX) != pointer["sha256"]:
+        raise ValueError(f"{place / INDEX} is damaged: its checksum is not the one in {LATEST}")
+    kinds: dict[str, type] = {"format": int, "step": int, "processes": int}
+    kinds |= dict.fromkeys(("settings", "batches", "optimizers", "history", "files"), dict)
+    index = _json(place / INDEX, kinds)
+    if index["format"] != FORMAT:
+        raise ValueError(f"{place} is of format {brief(index['format'])}, and only {FORMAT} is known here")
+    whole("step", index["step"], 0)
+    whole("processes", index["processes"], 1)
+    history = index["history"]
+    if history.keys() != {*SERIES, "seconds"} or any(len(history[s]) != index["step"] for s in SERIES):
+        raise ValueError(f"{place} is no checkpoint: its history is not one of {index['step']} steps")
+    return place, index
+
+
+def _json(path: Path, kinds: dict[str, type]) -> dict[str, Any]:
+    try:
+        found = parse_json(path.read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{path} is no checkpoint, or not a whole one: {error}") from error
+    if not isinstance(found, dict) or found.get("kind") != KIND:
+        raise ValueError(f"{path} is no checkpoint: it does not say that it is one")
+    for name, kind in kinds.items():
+        if type(found.get(name)) is not kind:
+            raise ValueError(f"{path} is no checkpoint: its {name} is {brief(found.get(name))}")
+    return found
+
+
+def _check_files(place: Path, files: dict[str, str]) -> None:
+    """Each process compares its share of the files with their checksums."""
+    if TABLE not in files or any(Path(name).name != name for name in files):
+        raise ValueError(f"{place} is no checkpoint: its files are {brief(sorted(files))}")
+    for name in sorted(files)[_rank() :: _world()]:
+        if not (place / name).is_file():
+            raise ValueError(f"{place} is not a whole checkpoint: {name} is missing")
+        if _checksum(place / name) != files[name]:
+            raise ValueError(f"{place / name} is damaged: its checksum is not the one in {INDEX}")
+
+
+class _TableReader(pickle.Unpickler):
+    """Builds the classes of a table of parts, and nothing else."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if module.split(".")[0] in ("torch", "pathlib"):
+            found = super().find_class(module, name)
+            if isinstance(found, type) and (module in TABLE_OF_PARTS or issubclass(found, PurePath)):
+                return found
+            if isinstance(found, torch.dtype) or (module, name) in ALLOWED:
+                return found
+        raise pickle.UnpicklingError(f"it names {module}.{name}")
+
+
+def _read_table(place: Path) -> dict[str, tuple[tuple[int, ...], torch.dtype]]:
+    """Shape and dtype of each tensor, by name."""
+    try:
+        table = _TableReader(io.BytesIO((place / TABLE).read_bytes())).load()
+        return {
+            name: (tuple(part.size), part.properties.dtype)
+            for name, part in table.state_dict_metadata.items()
+        }
+    except (pickle.UnpicklingError, AttributeError, LookupError, EOFError, TypeError, ImportError) as error:
+        raise ValueError(f"{place / TABLE} is no table of a checkpoint's parts: {error}") from error
+
+
+def _compare_settings(place: Path, then: dict[str, Any], now: dict[str, Any]) -> None:
+    differences = [
+        f"{key} was {brief(then.get(key))} and is {brief(now.get(key))}"
+        for key in sorted(then.keys() | now.keys())
+        if then.get(key) != now.get(key)
+    ]
+    if differences:
+        raise ValueError(f"{place} is of another run: " + "; ".join(differences))
+
+
+def _compare_parts(
+    place: Path,
+    parts: dict[str, tuple[tuple[int, ...], torch.dtype]],
+    model: nn.Module,
+) -> None:
+    """The tensors of the model are those here."""
+    here = {f"model.{k}": (tuple(v.shape), v.dtype) for k, v in _weights(model).items()}
+    there = {name: part for name, part in parts.items() if name.startswith("model.")}
+    wrong = [f"missing {name}" for name in sorted(here.keys() - there.keys())]
+    wrong += [f"left over {name}" for name in sorted(there.keys() - here.keys())]
+    wrong += [
+        f"{name} is {_kind(there[name])} there and {_kind(here[name])} here"
+        for name in sorted(here.keys() & there.keys())
+        if here[name] != there[name]
+    ]
+    if wrong:
+        raise ValueError(f"{place} does not fit this model: " + "; ".join(wrong).replace("model.", ""))
+
+
+def _compare_moments(
+    place: Path,
+    parts: dict[str, tuple[tuple[int, ...], torch.dtype]],
+    then: dict[str, str],
+    model: nn.Module,
+    optimizers: Sequence[torch.optim.Optimizer],
+) -> None:
+    """Each parameter is moved by an optimiser of the same kind, and what that remembers has its shape."""
+    now = _movers(model, optimizers)
+    wrong = [
+        f"{name} was moved by {then.get(name)} and is by {now.get(name)}"
+        for name in sorted(then.keys() | now.keys())
+        if then.get(name) != now.get(name)
+    ]
+    if wrong:
+        raise ValueError(f"{place} does not fit these optimizers: " + "; ".join(wrong))
+    shapes = {name: tuple(value.shape) for name, value in model.named_parameters()}
+    start = "optim.state."
+    for part, (shape, _) in parts.items():
+        name = part.removeprefix(start).rpartition(".")[0]
+        if part.startswith(start) and (name not in now or shape not in ((), shapes[name])):
+            raise ValueError(f"{place} does not fit these optimizers: {part} has shape {shape}")
+
+
+def _movers(model: nn.Module, optimizers: Sequence[torch.optim.Optimizer]) -> dict[str, str]:
+    """For each parameter that is trained the kind of its optimiser."""
+    names = {id(p): name for name, p in model.named_parameters()}
+    return {
+        names[id(p)]: type(optimizer).__name__
+        for optimizer in optimizers
+        for group in optimizer.param_groups
+        for p in group["params"]
+    }
+
+
+def _weights(model: nn.Module) -> dict[str, Tensor]:
+    return {name: value for name, value in get_model_state_dict(model).items() if isinstance(value, Tensor)}
+
+
+def _kind(part: tuple[tuple[int, ...], torch.dtype]) -> str:
+    return f"{part[0]} {part[1]}"
+
+
+def _room_for_random(
+    place: Path, parts: dict[str, tuple[tuple[int, ...], torch.dtype]], processes: int
+) -> dict[str, dict[str, Tensor]]:
+    """Empty tensors for the states of the generators of each process that wrote."""
+    room: dict[str, dict[str, Tensor]] = {str(number): {} for number in range(processes)}
+    for name, (shape, dtype) in parts.items():
+        if name.startswith("random."):
+            _, number, generator = name.split(".", 2)
+            if number not in room:
+                raise ValueError(f"{place} is no checkpoint: it has a state of process {brief(number)}")
+            room[number][generator] = torch.empty(shape, dtype=dtype)
+    if not all(room.values()):
+        raise ValueError(f"{place} lacks the states of the random generators")
+    return room
+
+
+def _checksum(path: Path) -> str:
+    """SHA-256 of a file, read piece by piece."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _rank() -> int:
+    return dist.get_rank() if dist.is_initialized() else 0
+
+
+def _world() -> int:
+    return dist.get_world_size() if dist.is_initialized() else 1
+
+
+def _gather(value: Any) -> list[Any]:
+    """The value of every process, in each of them."""
+    if _world() == 1:
+        return [value]
+    found: list[Any] = [None] * _world()
+    dist.all_gather_object(found, value)
+    return found
+
+
+def _from_first(value: Any) -> Any:
+    """What process 0 has."""
+    return _gather(value)[0]
+
+
+def _together(fault: Exception | None) -> None:
+    """Raise in every process what one of them found, if one did."""
+    found = _gather(None if fault is None else (type(fault), str(fault)))
+    first = next((each for each in found if each is not None), None)
+    if first is not None:
+        kind = first[0] if first[0] in (FileNotFoundError, ValueError) else ValueError
+        raise kind(first[1]) from fault

@@ -1,0 +1,100 @@
+"""The card of a run: what a stranger must know of a model, in Markdown."""
+
+import platform
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import numpy
+import torch
+
+import tformer_lib
+from tformer_lib.data.shards import Shards
+from tformer_lib.files import replace_file
+from tformer_lib.train.group import processes
+from tformer_lib.train.log import read_log
+from tformer_lib.train.scoring import Score
+from tformer_lib.train.settings import GROUPS, Settings
+
+
+def write_card(
+    path: Path, settings: Settings, shards: Shards, parameters: int, score: Score | None, samples: list[str]
+) -> None:
+    """Data, counts, settings, seeds, versions, loss, samples and processor-seconds, in one file."""
+    log = read_log(path.parent / "log.csv")
+    train, held = shards.index["train"], shards.index["held_out"]
+    lines = [
+        f"# {path.resolve().parent.name}",
+        "",
+        f"A GPT of {parameters:,} parameters, trained by `python -m tformer_lib.train`.",
+        "",
+        "## Data",
+        "",
+        f"- texts: `{settings.data.folder or 'not named'}`",
+        f"- SHA-256 of the texts: `{shards.index['notes'].get('texts', 'not known')}`",
+        f"- SHA-256 of the tokens' index: `{shards.identity}`",
+        f"- tokenizer: {type(shards.tokenizer).__name__} of {shards.vocab_size:,} tokens",
+        "",
+        "| | documents | characters | tokens |",
+        "|---|---:|---:|---:|",
+        *(
+            f"| {name} | {part['documents']:,} | {part['characters']:,} | {part['tokens']:,} |"
+            for name, part in (("trained on", train), ("held out", held))
+        ),
+        "",
+        *(
+            [
+                "Held out: "
+                + ", ".join(f"`{name}`" for name in held["names"][:20])
+                + ("." if len(held["names"]) <= 20 else ", ..."),
+                "",
+            ]
+            if held["names"]
+            else []
+        ),
+        "## Result",
+        "",
+    ]
+    if log:
+        end = log[-1]
+        lines += [
+            f"- trained for {int(end['step']):,} of {settings.train.steps:,} steps, which predicted "
+            f"{int(end['tokens']):,} tokens",
+            f"- loss of the last {settings.train.log_every} steps: {end['loss']:.4f} nats a token",
+            f"- processor-seconds of training, all processes: {end['processor_seconds']:.0f} "
+            "(work that was lost when a run was killed is not counted)",
+        ]
+    if score is not None:
+        part = "all" if score.tokens == shards.tokens("held_out") else f"the first {score.tokens:,} tokens"
+        lines += [
+            f"- held out, {part}: {score.nats:.4f} nats a token",
+            "",
+            "| held out | bits a character |",
+            "|---|---:|",
+            f"| this model | {score.bits:.4f} |",
+            f"| one that knows how often each token comes | {score.counts_bits:.4f} |",
+            f"| one that knows how many there are | {score.nothing_bits:.4f} |",
+        ]
+    lines += ["", "## What it writes", ""]
+    for prompt, text in zip(settings.sample.prompts, samples, strict=False):
+        fence = "`" * 4
+        lines += [f"After `{prompt}`:" if prompt else "From the beginning:", "", fence, text, fence, ""]
+    lines += ["## Settings", "", "| setting | value |", "|---|---|"]
+    content = asdict(settings)
+    for group in GROUPS:
+        lines += [f"| {group}.{name} | `{value!r}` |" for name, value in content[group].items()]
+    lines += ["", "## Made with", ""]
+    lines += [f"- {name} {found}" for name, found in _versions().items()]
+    lines += [f"- {processes()} process(es), {platform.machine()}, {platform.system()}", ""]
+    replace_file(path, "\n".join(lines).encode())
+
+
+def _versions() -> dict[str, str]:
+    found = {"tformer_lib": tformer_lib.__version__, "Python": platform.python_version()}
+    found |= {"torch": torch.__version__, "numpy": numpy.__version__}
+    for name in ("jsonargparse", "tensorboard"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "not installed"
+    return found

@@ -1,0 +1,95 @@
+"""The processes of one run: what the first does for all, and how all learn of an error."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from tformer_lib.training.seeds import default_device
+
+PATIENCE = timedelta(hours=12)  # the first process may have long texts to cut
+
+
+EXPECTED = (OSError, ValueError, TypeError, ImportError)  # what users can mend; else all of it is shown
+
+
+class RunError(ValueError):
+    """An error that all processes know of, in words for the user."""
+
+
+@contextmanager
+def process_group() -> Iterator[None]:
+    """Open the group of the processes that torchrun started; of a single process there is none."""
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        yield
+        return
+    if torch.cuda.is_available():
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+    dist.init_process_group(backend, timeout=PATIENCE)
+    try:
+        yield
+    finally:
+        dist.destroy_process_group()
+
+
+def rank() -> int:
+    """The number of this process."""
+    return dist.get_rank() if dist.is_initialized() else 0
+
+
+def processes() -> int:
+    """How many there are."""
+    return dist.get_world_size() if dist.is_initialized() else 1
+
+
+def first(work: Callable[[], Any]) -> Any:
+    """What process 0 makes of `work`, while the others wait; they get None.
+
+    Raises:
+        RunError: in every process, if it fails in the first.
+    """
+    result: Any = None
+    fault: Exception | None = None
+    if rank() == 0:
+        try:
+            result = work()
+        except Exception as error:
+            fault = error
+    text = None if fault is None else str(fault) or type(fault).__name__
+    if dist.is_initialized():
+        found = [text]
+        dist.broadcast_object_list(found, src=0)
+        text = found[0]
+    if text is None:
+        return result
+    if fault is None or isinstance(fault, EXPECTED):
+        raise RunError(text) from fault
+    raise fault
+
+
+def total(value: float) -> float:
+    """The sum of the values of all processes, which call this together."""
+    if not dist.is_initialized():
+        return value
+    found: list[Any] = [None] * processes()
+    dist.all_gather_object(found, value)
+    return sum(found)
+
+
+def device_for(name: str | None) -> torch.device:
+    """The device of that name, or the best of this process.
+
+    Raises:
+        ValueError: if there is none of that name.
+    """
+    try:
+        device = default_device() if name is None else torch.device(name)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(f"device {name}: {str(error).splitlines()[0]}") from error
+    return device

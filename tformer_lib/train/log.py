@@ -1,0 +1,118 @@
+"""The log of a run: a line of a table every few steps, on stderr, in a CSV file and for TensorBoard."""
+
+import csv
+import io
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from tformer_lib.files import replace_file
+from tformer_lib.train.group import rank, total
+from tformer_lib.training.history import History
+
+COLUMNS = ("step", "loss", "grad_norm", "lr", "tokens", "processor_seconds")
+
+
+class Log:
+    """Called after each step, in every process; the first one writes.
+
+    A run that goes on from a checkpoint may have logged more steps than the checkpoint holds, or fewer if it
+    was killed in between: lines of steps that are done again are dropped first, and missing ones are added.
+
+    Args:
+        folder: of the run.
+        every: the steps between lines; the last step has one in any case.
+        steps: of the whole run.
+        tokens: that are predicted in a step.
+        tensorboard: whether to write for TensorBoard too.
+
+    Raises:
+        ImportError: if TensorBoard is asked for and not installed.
+    """
+
+    def __init__(self, folder: Path, *, every: int, steps: int, tokens: int, tensorboard: bool):
+        self.path, self.every, self.steps, self.tokens = folder / "log.csv", every, steps, tokens
+        self.writer_type: Any = None
+        if tensorboard and rank() == 0:
+            try:
+                from torch.utils.tensorboard import SummaryWriter
+            except ImportError as error:
+                raise ImportError(
+                    'tensorboard is not installed: pip install "tformer-lib[train]", '
+                    "or --train.tensorboard=false"
+                ) from error
+            self.writer_type = SummaryWriter
+        self.writer: Any = None
+        self.begun, self.before, self.started = False, 0.0, time.process_time()
+
+    def __call__(self, step: int, history: History) -> None:
+        """Write the line of this step, if it has one."""
+        if not self.begun:
+            self._begin(step, history)
+        done = step + 1
+        if not self._has_line(done):
+            return
+        row = self._row(done, history, self.before + total(time.process_time() - self.started))
+        if rank():
+            return
+        with open(self.path, "a", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerow(row)
+        text = f"step {done}/{self.steps}  loss {row[1]:.3f}  lr {row[3]:.2e}  {row[5]:.0f} s"
+        print(text, file=sys.stderr, flush=True)
+        if self.writer is not None:
+            for name, value in zip(COLUMNS[1:], row[1:], strict=True):
+                self.writer.add_scalar(name, value, done)
+            self.writer.flush()
+
+    def _has_line(self, done: int) -> bool:
+        return done % self.every == 0 or done == self.steps
+
+    def _row(self, done: int, history: History, seconds: float) -> tuple[int | float, ...]:
+        """The line of a step; its loss is the mean since the line before."""
+        recent = history.loss[(done - 1) // self.every * self.every : done]
+        loss, norm = sum(recent) / len(recent), history.grad_norm[done - 1]
+        rate, tokens = history.lr[done - 1], done * self.tokens
+        return done, round(loss, 6), round(norm, 6), rate, tokens, round(seconds, 2)
+
+    def _begin(self, step: int, history: History) -> None:
+        """The lines of the steps that are done: of what was killed the times, all else from the history."""
+        self.begun, rows = True, []
+        times = {row["step"]: row["processor_seconds"] for row in read_log(self.path)}
+        for done in filter(self._has_line, range(1, step + 1)):
+            self.before = times.get(done, self.before)
+            rows.append(self._row(done, history, self.before))
+        if rank():
+            return
+        text = io.StringIO()
+        csv.writer(text).writerows([COLUMNS, *rows])
+        replace_file(self.path, text.getvalue().encode())
+        if self.writer_type is not None:
+            self.writer = self.writer_type(str(self.path.parent / "tensorboard"), purge_step=step + 1)
+        if 0 < step < self.steps:
+            print(f"going on after step {step}", file=sys.stderr, flush=True)
+
+    def close(self, history: History) -> None:
+        """Finish TensorBoard's file; add what is missing if the last kill came behind the last step."""
+        if not self.begun:
+            self.writer_type = None
+            self._begin(self.steps, history)
+        if self.writer is not None:
+            self.writer.close()
+
+
+def read_log(path: Path) -> list[dict[str, float]]:
+    """The lines of a log; one that was cut off when a run was killed, and all after it, are left out."""
+    rows: list[dict[str, float]] = []
+    if not path.is_file():
+        return rows
+    lines = path.read_text("utf-8").splitlines(keepends=True)
+    for line in lines[1:]:
+        try:
+            values = [float(value) for value in line.split(",")]
+        except ValueError:
+            break
+        if len(values) != len(COLUMNS) or not line.endswith("\n"):
+            break
+        rows.append(dict(zip(COLUMNS, values, strict=True)))
+    return rows
