@@ -2,9 +2,11 @@
 
 It is the modern GPT of Chapter 8b (0.8 million parameters, letters as tokens), and reads all plays of
 Chapter 8 about one and a half times, in windows of 128. Exported is a matrix as whole numbers of eight
-bits with one scale a row, everything else in float32: `book/_static/live/model_weights.js`; and, in
-`logits.js`, its logits after six held-out texts. Recorded are the bits per held-out character before and
-after, so that the page can say what the eight bits cost, and what heads read and are worth.
+bits with one scale a row, everything else in float32: `tformer_lib/book/live_model.json`, which
+`tformer_lib.book.live.live_model` loads and of which the site makes a script; and, in
+`book/_static/live/logits.js`, its logits after six held-out texts. Recorded are the bits per held-out
+character before and after, so that the page can say what the eight bits cost, and what heads read and are
+worth.
 
 `python benchmarks/live_model.py` goes on where it was stopped. Ten to twenty minutes on one core.
 """
@@ -21,7 +23,7 @@ from torch.nn.functional import cross_entropy
 from tformer_lib.analysis.ablation import mask_heads
 from tformer_lib.analysis.weights import attention_weights
 from tformer_lib.book.datasets.text import shakespeare
-from tformer_lib.book.live import as_script, quantise_
+from tformer_lib.book.live import FILE, as_json, as_script, quantise_
 from tformer_lib.book.models.recipes import MODERN
 from tformer_lib.book.recorded import record
 from tformer_lib.core.attention import Attend
@@ -127,8 +129,8 @@ def main() -> None:
         "base": rotary.base,
         "context": LENGTH,
     }
-    script = as_script(model, letters, facts)
-    replace_file(FOLDER / "model_weights.js", script.encode())
+    exported = as_json(model, letters, facts)
+    replace_file(FILE, exported.encode())
     quantise_(model).eval()
     with torch.no_grad():
         rows = [held_out[start : start + LENGTH // 2] for start in range(5_000, 5_000 + 997 * PROMPTS, 997)]
@@ -141,7 +143,8 @@ def main() -> None:
         ]
     recorded_logits = json.dumps({"letters": letters, "prompts": prompts})
     replace_file(FOLDER / "logits.js", f"window.TformerLogits = {recorded_logits};\n".encode())
-    results |= {"bytes": len(script), "held_out_eight_bits": bits_per_character(model, held_out, 64)}
+    results["bytes"] = len(as_script(exported))
+    results["held_out_eight_bits"] = bits_per_character(model, held_out, 64)
     results["looks"] = looks(model, held_out)
     print(record("live_model", results, seeds=[SEED], cpu_seconds=sum(runs.seconds.values())))
 

@@ -25,6 +25,7 @@ PACKAGE = "tformer_lib"
 # import what they like.
 STANDINS = (
     "PIL",
+    "cloudpickle",
     "cycler",
     "drawsvg",
     "matplotlib",

@@ -74,6 +74,7 @@ NOT_WORDS = (
     addnodes.glossary,
     addnodes.index,
     addnodes.toctree,
+    nodes.citation,  # likewise
     nodes.comment,
     nodes.image,
     nodes.literal_block,

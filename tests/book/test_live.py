@@ -1,12 +1,30 @@
-"""A model as a script for the page: what is packed comes back, nearly or exactly."""
+"""A model as data of the package and as a script for the page: what is packed comes back."""
+
+import json
 
 import pytest
 import torch
 from torch import nn
 
 from tformer_lib import TransformerConfig
-from tformer_lib.book.live import as_script, from_script, packed, quantise_, quantised_rows, unpacked
+from tformer_lib.analysis.weights import attention_weights
+from tformer_lib.book.datasets.text import shakespeare
+from tformer_lib.book.live import (
+    FILE,
+    as_json,
+    as_script,
+    from_json,
+    from_script,
+    live_model,
+    packed,
+    quantise_,
+    quantised_rows,
+    unpacked,
+)
+from tformer_lib.book.recorded import recorded
+from tformer_lib.measures.language import bits_per_character
 from tformer_lib.models.gpt import GPT
+from tformer_lib.training import count_parameters
 
 
 def small_model() -> GPT:
@@ -67,7 +85,7 @@ def test_a_tied_parameter_is_packed_once():
 
 def test_a_script_comes_back():
     model = small_model()
-    content = from_script(as_script(model, "abc\n</script>é", {"D": 8, "context": 16}))
+    content = from_script(as_script(as_json(model, "abc\n</script>é", {"D": 8, "context": 16})))
     assert (content["D"], content["context"], content["letters"]) == (8, 16, "abc\n</script>é")
     model.load_state_dict(content["weights"])
 
@@ -82,3 +100,48 @@ def test_bytes_that_do_not_fit_are_refused(cut):
 def test_another_script_is_refused():
     with pytest.raises(ValueError, match=r"window.TformerModel"):
         from_script("var a = 1;")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"parameters": [], "data": ""}', "3"])
+def test_other_json_is_refused(text):
+    with pytest.raises(ValueError, match="as_json"):
+        from_json(text)
+
+
+def test_the_live_model_predicts_as_was_recorded():
+    model, tokenizer = live_model()
+    results = recorded("live_model")["results"]
+    held_out = torch.tensor(tokenizer.encode(shakespeare("validation")[:100_000]))
+    assert bits_per_character(model, held_out, 64) == pytest.approx(results["held_out_eight_bits"], abs=1e-3)
+    assert count_parameters(model) == results["parameters"]
+    assert not model.training
+    assert attention_weights(model, (held_out[None, :8],)).shape == (1, 4, 4, 8, 8)
+
+
+def test_the_live_model_exported_again_is_the_same_file(tmp_path):
+    model, tokenizer = live_model()
+    content = json.loads(FILE.read_text("utf8"))
+    facts = {name: value for name, value in content.items() if name not in ("letters", "parameters", "data")}
+    again = tmp_path / "again.json"
+    again.write_text(as_json(model, tokenizer.alphabet, facts), "utf8")
+    copy, _ = live_model(again)
+    for a, b in zip(model.parameters(), copy.parameters(), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-6, atol=0)
+    assert facts == {"D": 128, "H": 4, "M": 4, "F": 341, "base": 100.0, "context": 128}
+
+
+def test_loading_the_live_model_draws_no_random_numbers():
+    torch.manual_seed(3)
+    wanted = torch.rand(2)
+    torch.manual_seed(3)
+    live_model()
+    assert torch.equal(torch.rand(2), wanted)
+
+
+def test_a_file_with_another_model_is_refused(tmp_path):
+    other = tmp_path / "other.json"
+    other.write_text(as_json(small_model(), "abcdefghijk", {}), "utf8")
+    with pytest.raises(ValueError, match=r"other\.json holds another model"):
+        live_model(other)
+    with pytest.raises(FileNotFoundError):
+        live_model(tmp_path / "none.json")

@@ -6,6 +6,7 @@ import json
 import math
 import random
 import re
+from contextlib import nullcontext
 from itertools import chain
 
 import pytest
@@ -14,21 +15,27 @@ import yaml
 
 from tests.site.pages import ROOT
 from tformer_lib.analysis.ablation import mask_heads
+from tformer_lib.analysis.activations import ablate
 from tformer_lib.analysis.weights import attention_weights
 from tformer_lib.book.exercises.attention import nadaraya_watson
-from tformer_lib.book.live import from_script
+from tformer_lib.book.live import FILE, as_script, from_json, live_model
+from tformer_lib.book.models.attention_only import built_induction
 from tformer_lib.book.models.recipes import MODERN
 from tformer_lib.book.published import PUBLISHED, forward_flops_per_token
+from tformer_lib.book.published_runs import RUNS
 from tformer_lib.book.recorded import recorded
 from tformer_lib.core.attention import Attend
 from tformer_lib.core.positions import Rotary
+from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.efficient.latent import MultiHeadLatentAttention
 from tformer_lib.efficient.tiled import TiledAttend
 from tformer_lib.generation.sampling import next_token_probabilities
+from tformer_lib.scale.costs import GPTShape, memory_per_gpu, parameters, step_flops, training_days
 
 LIVE = ROOT / "book" / "_static" / "live"
 FIGURES = yaml.safe_load((ROOT / "book" / "live.yml").read_text("utf8"))
-DATA = ("model_weights.js", "logits.js", "attention.js")  # numbers, not programs
+DATA = ("logits.js", "attention.js", "patching.js")  # numbers, not programs
+MADE = ("model_weights.js",)  # when the site is built
 PAGES = {name: f"book/{'live_model' if name == 'live-model' else 'play'}.html" for name in FIGURES}
 GREATEST = 60_000  # bytes of all programs and the style sheet, compressed
 
@@ -153,6 +160,26 @@ def test_the_error_that_heads_leave_is_that_of_least_squares(maths, seed):
     close(maths("errorLeft", heads.tolist()), wanted)
 
 
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("sharp", [1.5, 200.0])
+@pytest.mark.parametrize("connected", [True, False])
+@pytest.mark.parametrize("first", [True, False])
+def test_the_induction_circuit_is_the_library_s(maths, seed, sharp, connected, first):
+    chance = random.Random(seed)
+    vocab, places = 7, 10
+    tokens = [chance.randrange(vocab) for _ in range(chance.randint(6, places))]
+    options = {"sharp": sharp, "connected": connected}
+    model = built_induction(vocab, places, **options).double()
+    names = ["transformer.blocks.0.self_attention"] if not first else []
+    batch = (torch.tensor([tokens]),)
+    with torch.no_grad(), ablate(model, names) if names else nullcontext():
+        logits, weights = model(*batch)[0], attention_weights(model, batch)[0]
+    found = maths("induction", tokens, vocab, {**options, "first": first})
+    close(found["logits"], logits)
+    close(found["previous"], weights[0, 0])
+    close(found["weights"], weights[1, 0])
+
+
 @pytest.fixture
 def play(visit):
     """A page with its figures, or the one of that name, started; further options are those of `visit`."""
@@ -199,6 +226,85 @@ def test_the_caches_sizes_are_those_of_the_layers(maths, play):
         assert maths("cacheNumbers", models[name]) == 2 * c.n_blocks * kv * c.d_model // c.n_heads
 
 
+def shape_of(c) -> GPTShape:
+    """The sizes of a figure's model as the library has them."""
+    config = TransformerConfig(
+        d_model=c["D"],
+        n_heads=c["H"],
+        n_blocks=c["M"],
+        d_hidden=c["F"],
+        n_kv_heads=c["G"],
+        norm="rms" if c["rms"] else "layer",
+        activation="swiglu" if c["gated"] else "gelu",
+        bias=c["bias"],
+    )
+    return GPTShape(config=config, vocab_size=c["V"], places=c["places"], tied=c["tied"])
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_calculator_reckons_as_the_library_does(maths, seed):
+    chance = random.Random(seed)
+    keys, sharing = chance.choice([1, 2, 4]), chance.choice([1, 2, 4])
+    modern = chance.random() < 0.5
+    c = {
+        "D": 8 * keys * sharing * chance.randint(1, 9),
+        "H": keys * sharing,
+        "G": keys,
+        "F": chance.randint(8, 900),
+        "M": chance.randint(1, 40),
+        "V": chance.randint(10, 100_000),
+        "places": chance.choice([0, 512]),
+        "bias": not modern,
+        "gated": modern,
+        "rms": modern,
+        "tied": chance.random() < 0.5,
+    }
+    rows, length, gpus = chance.randint(1, 40), chance.randint(1, 5000), chance.choice([1, 3, 64])
+    shape = shape_of(c)
+    assert sum(maths("parameters", c).values()) == parameters(shape)
+    for again in (False, True):
+        flops = step_flops(shape, rows, length, recompute=again)
+        close(maths("stepFlops", c, rows, length, again) / flops, 1.0)
+        for stage, sharding in enumerate(("ddp", "zero1", "zero2", "zero3")):
+            for plain, half in ((False, False), (True, True), (False, True)):
+                how = {"gpus": gpus, "stage": stage, "half": half, "again": again, "plain": plain}
+                wanted = memory_per_gpu(
+                    shape,
+                    rows,
+                    length,
+                    gpus=gpus,
+                    sharding=sharding,
+                    kernel="plain" if plain else "flash",
+                    precision="bfloat16" if half else "float32",
+                    recompute=again,
+                )
+                found = maths("gpuMemory", c, rows, length, how)
+                assert found.keys() == wanted.keys()
+                for part, size in wanted.items():
+                    assert math.isclose(found[part], size, rel_tol=1e-5), (part, how)
+    close(maths("trainingDays", 1e22, gpus, 3e14, 0.4), training_days(1e22, gpus, 3e14, 0.4))
+
+
+def test_the_calculators_trainings_are_the_published_ones(maths, play):
+    figure = play(name="calculator").page
+    found = figure.evaluate("() => TformerLive.figures.get('calculator').runs")
+    gpus = figure.evaluate("() => TformerLive.figures.get('calculator').gpus")
+    assert [name for name in found if "hours" in found[name] or "flops" in found[name]] == [
+        *sorted(RUNS.keys() - {"GPT-3 175B"}, key=lambda name: list(found).index(name)),
+        "GPT-3 175B",
+    ]
+    for name, wanted in RUNS.items():
+        run = found[name]
+        assert parameters(shape_of(run["c"])) == parameters(wanted.shape)
+        assert (run["tokens"], run["N"], run["gpus"]) == (wanted.tokens, wanted.length, wanted.gpus)
+        assert gpus[run["gpu"]] == [wanted.memory / 1e9, wanted.rate / 1e12]
+        flops = run["tokens"] / run["N"] * maths("stepFlops", run["c"], 1, run["N"])
+        hours = 24 * maths("trainingDays", flops, 1, wanted.rate, run["use"] / 100)
+        error = hours / run["hours"] - 1 if "hours" in run else flops / run["flops"] - 1
+        assert math.isclose(error, wanted.error(), abs_tol=1e-5)
+        assert (abs(error) < 0.1) == (name not in ("Llama 3.1 8B", "Llama 3.1 70B"))
+
+
 def test_programs_are_small():
     programs = [path for path in LIVE.iterdir() if path.name not in DATA]
     assert len(gzip.compress(b"".join(path.read_bytes() for path in programs))) < GREATEST
@@ -209,7 +315,13 @@ def test_programs_are_small():
 def test_every_program_is_used():
     used = {script for figure in FIGURES.values() for script in figure["scripts"]}
     there = {path.name for path in LIVE.glob("*.js")}
-    assert used | {"load.js", "core.js", "maths.js"} == there
+    assert used | {"load.js", "core.js", "maths.js"} == there | set(MADE)
+    assert there.isdisjoint(MADE)
+
+
+def test_the_site_makes_the_script_of_the_weights_from_the_package(site):
+    made = (site / "_static" / "live" / "model_weights.js").read_text("utf8")
+    assert made == as_script(FILE.read_text("utf8"))
 
 
 def test_all_figures_start_and_say_something(play):
@@ -242,6 +354,21 @@ def test_a_figure_answers_the_keyboard_and_begins_again(play, name):
     figure.get_by_role("button", name="Start again").click()
     assert figure.inner_text() != changed
     assert said.inner_text() == before
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_slider_moves_with_every_press(play, name):
+    figure = play(PAGES[name], name).page.locator(f'details[data-try="{name}"]')
+    for slider in figure.locator("input[type=range]:visible").all():
+        least, most, step = (float(slider.get_attribute(key)) for key in ("min", "max", "step"))
+        presses = min(3, round((most - least) / step))
+        for end, key in (("End", "ArrowLeft"), ("Home", "ArrowRight")):  # to one end, and back from it
+            slider.press(end)
+            seen = [slider.get_attribute("aria-valuetext")]
+            for _ in range(presses):
+                slider.press(key)
+                seen.append(slider.get_attribute("aria-valuetext"))
+            assert len(set(seen)) == presses + 1, (end, seen)
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -356,20 +483,15 @@ def test_a_screen_reader_hears_names_values_and_the_sentence(play):
 @pytest.fixture(scope="module")
 def exported():
     """What the page computes with, and a GPT of the library with the same weights."""
-    content = from_script((LIVE / "model_weights.js").read_text("utf8"))
-    model = MODERN.build(len(content["letters"]))
-    model.load_state_dict(content["weights"])
-    for block in model.transformer.blocks:
-        block.self_attention.backend = Attend()  # which shows its weights
-    return content, model.eval()
+    return from_json(FILE.read_text("utf8")), live_model()[0]
 
 
 def stepped(browser, tokens: list[int], silent: list[str]) -> dict:
     """What model.js says at the last of these tokens, and the logits at all of them."""
     context = browser.new_context()
     page = context.new_page()
-    for file in ("model.js", "model_weights.js"):
-        page.add_script_tag(path=LIVE / file)
+    page.add_script_tag(path=LIVE / "model.js")
+    page.add_script_tag(content=as_script(FILE.read_text("utf8")))
     found = page.evaluate(
         """([tokens, silent]) => {
           const model = new TformerGPT(TformerModel);
@@ -445,11 +567,14 @@ def test_the_page_of_the_model_says_what_was_recorded():
     assert [round(looks["far"][m][0]) for m in (0, 3)] == [16, 18]
     assert sorted(chain(*looks["far"]))[-2:] == [looks["far"][m][0] for m in (0, 3)]
     rounded = [looks["bits"], looks["silent"][0][3], looks["blocks"][2] - looks["bits"]]
-    assert [f"{x:.1f}" for x in rounded] == ["2.1", "4.0", "0.3"]
-    assert f"{looks['silent'][3][3]:.2f}" == "2.13"
+    assert [f"{x:.2f}" for x in rounded] == ["2.08", "4.02", "0.31"]
+    assert "4.02 bits for a letter in place of 2.08" in page
+    assert min(chain(*looks["silent"])) == looks["silent"][2][2]
+    assert "head 3.3" in page
+    assert f"{looks['silent'][2][2]:.2f}" == "2.10"
     assert round(100 * looks["changed"]) == 42
     assert results["held_out_eight_bits"] - results["held_out"] < 0.02
-    assert results["bytes"] == (LIVE / "model_weights.js").stat().st_size
+    assert results["bytes"] == len(as_script(FILE.read_text("utf8")))
 
 
 def test_one_can_write_with_the_model_in_the_page(play):
@@ -469,20 +594,25 @@ def test_one_can_write_with_the_model_in_the_page(play):
     figure.get_by_role("button", name="Stop").wait_for()
     figure.get_by_role("button", name="Write").wait_for(timeout=60_000)
     written = box.input_value()
+    assert box.evaluate(
+        "e => e.scrollHeight > e.clientHeight && e.scrollTop + e.clientHeight > e.scrollHeight - 24"
+    )
     assert written.startswith(before)
     assert len(written) == len(before) + 200
     plain = said.inner_text()
     figure.get_by_role("button", name="Block 1, head 2").click()
-    figure.get_by_role("button", name="Silence this head").click()
+    figure.get_by_role("button", name="Silence head 1.2").click()
     assert figure.get_by_role("button", name="Block 1, head 2, silenced").is_visible()
     assert said.inner_text() != plain
+    assert said.inner_text().endswith("Silent: 1.2.")
+    figure.get_by_role("button", name="Let head 1.2 speak").click()
+    assert "Silent" not in said.inner_text()
     assert not seen.problems
 
 
 def test_the_script_of_the_weights_is_base_64_of_as_many_bytes(exported):
     content, _ = exported
-    text = (LIVE / "model_weights.js").read_text("utf8")
-    data = json.loads(text.removeprefix("window.TformerModel = ").removesuffix(";\n"))["data"]
+    data = json.loads(FILE.read_text("utf8"))["data"]
     shapes = [shape for _, shape in content["parameters"]]
     needed = sum(4 * s[0] + (s[0] * s[1] if len(s) == 2 else 0) for s in shapes)
     assert len(base64.b64decode(data)) == needed
@@ -556,7 +686,377 @@ def test_heads_that_the_task_speaks_of_are_there():
     text = (LIVE / "attention.js").read_text("utf8")
     for item in json.loads(text.removeprefix("window.TformerMaps = ").removesuffix(";\n"))["BERT"]:
         weights = torch.tensor(item["weights"])
+        rows = len(item["asks"]) - 1
         for offset, head in ((-1, 3), (1, 1)):  # the token before, the token after
             shares = weights.diagonal(offset=offset, dim1=-2, dim2=-1).mean(dim=-1)
             assert shares.argmax() == head
             assert shares.max() > 0.55
+            first = weights[0, head].argmax(dim=-1)  # what each token reads most
+            neighbours = (first - torch.arange(rows + 1) == offset).sum()
+            assert neighbours == (9 if rows == 10 else 14 if offset < 0 else 13)
+            assert rows in (10, 18)
+
+
+def test_letters_can_be_typed_and_the_circuit_taken_apart(play):
+    figure = play(name="induction-explorer").page.locator('details[data-try="induction-explorer"]')
+    said = figure.locator(".tl-said")
+    figure.get_by_label("Step", exact=True).press("End")
+    assert "reads place 2 (“c”) with 100%. The largest logit, 2.00: “c”." in said.inner_text()
+    box = figure.get_by_label("Six to ten letters that the circuit reads")
+    box.fill("hello hello")
+    assert "Six to ten letters" in figure.get_by_role("status").first.inner_text()
+    assert "“c”" in said.inner_text()
+    box.fill("lamalam")
+    assert figure.get_by_role("status").first.inner_text() == ""
+    assert "“m” at place 6 reads place 3 (“a”)" in said.inner_text()
+    figure.get_by_label("Head 1.0 compares with what").uncheck()
+    assert "“m” at place 6 reads place 2 (“m”) with 50%" in said.inner_text()
+    figure.get_by_label("Head 1.0 compares with what").check()
+    figure.get_by_label("Head 0.0 is there").uncheck()
+    assert "with 17%" in said.inner_text()
+    figure.get_by_role("button", name="l, place 0").click()
+    assert "“l” at place 0 reads place 0" in said.inner_text()
+
+
+@pytest.fixture(scope="module")
+def patches():
+    text = (LIVE / "patching.js").read_text("utf8")
+    assert len(text) < 40_000
+    return json.loads(text.removeprefix("window.TformerPatches = ").removesuffix(";\n"))
+
+
+def test_recorded_patches_restore_what_the_layers_allow(patches):
+    assert [one["reads"] for one in patches] == ["all"] * 4 + ["end"] * 4
+    for one in patches:
+        changed = [a != b for a, b in zip(one["clean"], one["corrupted"], strict=True)]
+        assert sum(changed) == 1
+        at = changed.index(True)
+        clean, corrupted = (torch.tensor(one["plain"][run]) for run in ("clean", "corrupted"))
+        assert clean[0] > 0 > corrupted[0]  # both are answered rightly
+        assert clean[1] > 0.5 < corrupted[2]
+        for way, base, goal in (("denoise", corrupted, clean), ("noise", clean, corrupted)):
+            grid = torch.tensor(one["encoder"][way])
+            assert grid.shape == (3, len(one["clean"]), 3)
+            torch.testing.assert_close(grid[0, at], goal, atol=2e-3, rtol=0)
+            assert (grid[0, [s for s in range(8) if s != at]] - base).abs().max() < 2e-3
+            written = torch.tensor(one["decoder"][way])
+            assert written.shape == (3, len(one["written"]), 3)
+            torch.testing.assert_close(written[-1, -1], goal, atol=2e-3, rtol=0)
+            if one["reads"] == "end":
+                torch.testing.assert_close(grid[-1, -1], goal, atol=2e-3, rtol=0)
+        assert abs(sum(one["weights"]) - 1) < 0.01
+
+
+def test_a_cell_of_the_board_can_be_chosen(play, patches):
+    figure = play(name="patching-board").page.locator('details[data-try="patching-board"]')
+    said = figure.locator(".tl-said")
+    assert "restores 100% of the logit difference" in said.inner_text()
+    end = next(i for i, one in enumerate(patches) if one["reads"] == "end")
+    figure.get_by_label("Model and pair").select_option(str(end))
+    cells = figure.locator(".tl-grid button")
+    assert cells.count() == 3 * 8
+    last = figure.get_by_role("button", name="end, block 2: effect 1.00")
+    last.focus()
+    last.press("Enter")
+    assert "The clean vector of “end” behind block 2 restores 100%" in said.inner_text()
+    assert figure.locator('[data-cell="2:7"]').evaluate("e => e === document.activeElement")
+    figure.get_by_label("Direction").select_option("noise")
+    assert "destroys 100%" in said.inner_text()
+    figure.get_by_label("Show what the decoder reads").check()
+    assert "reads most from “end” (100%)" in said.inner_text()
+    figure.get_by_label("Where to patch").select_option("decoder")
+    assert cells.count() == 3 * len(patches[end]["written"])
+
+
+def test_what_the_exercise_and_the_tasks_say_of_silenced_heads():
+    text = (LIVE / "attention.js").read_text("utf8")
+    maps = json.loads(text.removeprefix("window.TformerMaps = ").removesuffix(";\n"))
+    one, two, three = (item["answers"] for item in maps["BERT"])
+    of = {key: rows[0][0][1] for key, rows in one.items() if rows[0][0][0] == "of"}
+    assert of.keys() == one.keys()
+    assert [round(100 * of[key]) for key in ("", "0:3", "0:1")] == [70, 17, 28]
+    assert min(p for key, p in of.items() if key not in ("0:3", "0:1")) > 0.62
+
+    def turned(answers, place=0):
+        return {key for key, rows in answers.items() if rows[place][0][0] != answers[""][place][0][0]}
+
+    assert (turned(one), turned(two), turned(three)) == (set(), {"0:1"}, {"0:3"})
+    assert [(a[""][0][0][0], round(100 * a[""][0][0][1])) for a in (two, three)] == [("in", 14), ("the", 5)]
+    first = maps["translator"][0]
+    assert len(first["asked"]) == 11
+    changes = [n for n in range(11) if turned(first["answers"], n)]
+    assert [first["asks"][n] for n in changes] == ["e"]
+    digits = maps["ViT"]
+    assert digits[0]["true"] == 7
+    assert digits[0]["answers"][""][0][0] == ["2", 0.613]
+    assert [len(turned(item["answers"])) for item in digits] == [8, 0, 0, 1, 0]
+    assert all(digits[0]["answers"][key][0][0][0] == "7" for key in turned(digits[0]["answers"]))
+
+
+PLACES = [
+    ("07_bert", "attention-explorer", "BERT"),
+    ("09_translation", "attention-explorer", "translator"),
+    ("10_vit", "attention-explorer", "ViT"),
+    ("03_multi_head_self_attention", "live-model", ""),
+    ("08_gpt", "live-model", ""),
+    ("08b_modern_decoder", "live-model", ""),
+    ("06_transformer", "the-machine", ""),
+    ("play", "online-softmax", ""),
+    ("14_scale", "calculator", ""),
+    ("play", "sampler", ""),
+]
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+@pytest.mark.parametrize(("chapter", "name", "model"), PLACES)
+def test_a_link_opens_the_folds_around_its_figure_and_goes_there(visit, chapter, name, model, width):
+    page = visit(f"book/{chapter}.html#try={name}", width=width).page
+    figure = page.locator(f'details[data-try="{name}"]')
+    figure.locator(".tl-said:not(:empty)").wait_for(timeout=20_000)
+    assert figure.locator(".tl-said").is_visible()
+    if model:
+        assert figure.get_by_label("Model").input_value() == model
+    page.wait_for_timeout(1500)  # figures above it load and grow
+    assert 0 <= figure.bounding_box()["y"] <= 200
+    assert page.evaluate("() => document.activeElement.closest('details')?.dataset.try") == name
+    page.mouse.wheel(0, 300)  # and then the reader may go
+    page.wait_for_timeout(300)
+    moved = figure.bounding_box()["y"]
+    page.wait_for_timeout(300)
+    assert figure.bounding_box()["y"] == moved
+
+
+def test_a_link_on_the_same_page_changes_the_state(play):
+    page = play(name="soft-dictionary").page
+    page.evaluate("() => { location.hash = '#try=soft-dictionary&q=10.5'; }")
+    page.wait_for_function("() => /At 10:30/.test(document.querySelector('.tl-said').textContent)")
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_is_a_group_with_its_title_and_says_its_sentence_once(play, name):
+    figure = play(PAGES[name], name).page.locator(f'details[data-try="{name}"]')
+    tree = figure.aria_snapshot()
+    assert f'group "{FIGURES[name]["title"]}"' in tree
+    heard = figure.locator(".tl-heard").inner_text()
+    assert heard == figure.locator(".tl-said").inner_text()
+    assert tree.count(heard.replace('"', '\\"')) == 1
+    assert not re.search("[\N{OPEN BOX}\N{DOWNWARDS ARROW WITH CORNER LEFTWARDS}]", heard)
+
+
+MINUS_ZERO = re.compile(r"\N{MINUS SIGN}0(?:\.0+)?(?![\d.]*[1-9])(?!\.?\d)")
+
+
+def test_there_is_no_minus_before_a_zero(play):
+    page = play(name="two-heads").page
+    shown = "([x, digits]) => TformerLive.number(x, digits)"
+    for x, digits, wanted in ((-0.4, 0, "0"), (-1e-17, 2, "0.00"), (-0.05, 1, "\N{MINUS SIGN}0.1")):
+        assert page.evaluate(shown, [x, digits]) == wanted
+    assert page.evaluate(shown, [-1234.5, 1]) == "\N{MINUS SIGN}1,234.5"
+    for name in FIGURES:
+        if PAGES[name] == "book/play.html":
+            figure = page.locator(f'details[data-try="{name}"]')
+            figure.scroll_into_view_if_needed()
+            figure.locator(".tl-said:not(:empty)").wait_for(timeout=20_000)
+    heads = page.locator('details[data-try="two-heads"]')
+    heads.get_by_label("A second head").check()
+    for slider, value in (
+        ("Head 1, weight on +", 70),
+        ("Head 1, weight on −", 30),
+        ("Head 2, weight on +", 50),
+        ("Head 2, weight on −", 50),
+    ):
+        heads.get_by_label(slider).fill(str(value))
+    assert "Two heads leave 0% of" in heads.locator(".tl-said").inner_text()
+    sampler = page.locator('details[data-try="sampler"]')
+    sampler.get_by_label("Top-k", exact=True).fill("1")
+    assert sampler.locator(".tl-said").inner_text().endswith("Entropy 0.00 bits.")
+    assert not MINUS_ZERO.search(page.locator("article").inner_text())
+
+
+def test_sharing_of_heads_stays_as_it_was(play):
+    figure = play(name="the-machine").page.locator('details[data-try="the-machine"]')
+    figure.get_by_label("Start from").select_option("Llama 3 8B")
+    heads = figure.get_by_label("Heads, H")
+    heads.focus()
+    sizes = []
+    for _ in range(4):
+        count = int(heads.get_attribute("aria-valuetext"))
+        assert count % 4 == 0
+        assert f"; {count // 4} heads of keys" in figure.inner_text()
+        sizes.append(figure.locator("td", has_text="billion (").inner_text())
+        heads.press("ArrowRight")
+    assert len(set(sizes)) == 4
+    parameters = [int(size.split("(")[1].rstrip(")").replace(",", "")) for size in sizes]
+    assert parameters == sorted(parameters)
+    figure.get_by_label("Start from").select_option("GPT-3 175B")
+    heads.fill(str(math.log2(192)))
+    assert heads.get_attribute("aria-valuetext") == "192"
+
+
+def test_a_link_keeps_the_model_that_a_machine_was_made_from(play, visit):
+    page = play(name="the-machine").page
+    figure = page.locator('details[data-try="the-machine"]')
+    figure.get_by_label("Start from").select_option("Llama 3 8B")
+    figure.get_by_label("Blocks, M").press("ArrowRight")
+    said = figure.locator(".tl-said").inner_text()
+    assert said.startswith("A machine made from Llama 3 8B, D = 4096: 8.25 billion")
+    figure.get_by_role("button", name="Link to this state").click()
+    page.wait_for_function("() => location.hash.includes('try=')")
+    again = visit(f"book/play.html{page.evaluate('() => location.hash')}").page.locator(
+        'details[data-try="the-machine"]'
+    )
+    again.locator(".tl-said:not(:empty)").wait_for(timeout=20_000)
+    assert again.locator(".tl-said").inner_text() == said
+
+
+def test_scores_can_come_in_order_and_rises_are_counted(play):
+    figure = play(name="online-softmax").page.locator('details[data-try="online-softmax"]')
+    figure.get_by_label("Keys in a tile", exact=True).fill("1")
+    figure.get_by_label("Tiles read", exact=True).press("End")
+    said = figure.locator(".tl-said")
+    figure.get_by_label("The scores come").select_option("up")
+    assert "The maximum has risen 8 times." in said.inner_text()
+    figure.get_by_label("The scores come").select_option("down")
+    assert "The maximum has risen once." in said.inner_text()
+    figure.get_by_role("button", name="Other numbers").click()
+    assert said.inner_text().startswith("All tiles read")
+    figure.get_by_label("Keys in a tile", exact=True).fill("8")
+    assert figure.get_by_label("Tiles read", exact=True).get_attribute("aria-valuetext") == "1 of 1"
+
+
+def test_the_root_shows_its_lesson_at_once(play):
+    figure = play(name="the-root").page.locator('details[data-try="the-root"]')
+    said = figure.locator(".tl-said")
+    width = figure.get_by_label("Width of query and keys")
+
+    def keys() -> float:
+        return float(re.search(r"as much as ([\d.]+) keys", said.inner_text())[1])
+
+    width.fill("8")
+    many = keys()
+    figure.get_by_label("Divide the scores").uncheck()
+    assert keys() < 1.2 < 5 < many
+    width.fill("0")  # a root of one changes nothing
+    plain = said.inner_text()
+    figure.get_by_label("Divide the scores").check()
+    assert said.inner_text() == plain
+
+
+def test_the_clocks_say_their_angles(play):
+    figure = play(name="rotary-clocks").page.locator('details[data-try="rotary-clocks"]')
+    figure.get_by_label("Place of the query, n").fill("0")
+    figure.get_by_label("Place of the key, s").fill("44")
+    row = figure.locator("tbody tr").first
+    assert row.locator("td").nth(0).inner_text() == "0.000"
+    assert row.locator("td").nth(1).inner_text() == "0.018 + 7 turns"
+    figure.get_by_label("Place of the key, s").fill("299")
+    figure.get_by_role("button", name="Both ten places on").click()
+    assert "Offset n − s = −299" in figure.locator(".tl-said").inner_text()
+
+
+def test_results_are_in_the_sentence_and_signs_have_names(play):
+    page = play().page
+    said = {name: page.locator(f'details[data-try="{name}"] .tl-said') for name in FIGURES}
+    assert "13.3% of the operations go into scores" in said["the-machine"].inner_text()
+    assert "the cache of Llama 3 8B takes" in said["the-cache"].inner_text()
+    assert "The four products" in said["rotary-clocks"].inner_text()
+    sampler = page.locator('details[data-try="sampler"]')
+    sampler.get_by_label("Top-k", exact=True).fill("3")
+    assert "3 letters can come: s with" in said["sampler"].inner_text()
+    sampler.get_by_label("Temperature", exact=True).fill("1.6")
+    sampler.get_by_label("Top-k", exact=True).fill("0")
+    sampler.get_by_label("After the text").select_option("3")
+    assert "first of all a space with" in said["sampler"].inner_text()
+    sampler.get_by_role("button", name="Draw 50 letters").click()
+    told = sampler.locator(".tl-drawn").aria_snapshot()
+    assert "a space" in told
+    assert "\N{OPEN BOX}" not in told
+    explorer = page.locator('details[data-try="attention-explorer"]')
+    explorer.get_by_role("button", name="Block 1, head 4").click()
+    explorer.get_by_label("Silence this head").check()
+    assert (
+        "Without head 1.4 the answer in the hole is still “of” with 17%, before 70%"
+        in said["attention-explorer"].inner_text()
+    )
+    assert "97%" in explorer.locator(".tl-words").nth(1).inner_text()  # for the ear
+    hand = page.locator('details[data-try="attention-by-hand"]')
+    box = hand.get_by_label("dog, number 1")
+    box.fill("12")
+    box.blur()
+    assert box.input_value() == "0"
+    hand.get_by_label("Step", exact=True).press("End")
+    assert "weight × 2nd" in hand.inner_text()
+
+
+def test_start_again_and_typing_stop_the_writing(play):
+    seen = play("book/live_model.html")
+    figure = seen.page.locator('details[data-try="live-model"]')
+    box = figure.get_by_label("Text that the model reads")
+    start = box.input_value()
+    write = figure.get_by_role("button", name="Write")
+    stop = figure.get_by_role("button", name="Stop")
+    far = write.bounding_box()["y"] - box.bounding_box()["y"]
+    assert 0 < far < 250  # both are seen at once
+    write.click()
+    seen.page.wait_for_timeout(300)
+    assert stop.is_visible()  # slow enough to be watched
+    figure.get_by_role("button", name="Start again").click()
+    write.wait_for()
+    seen.page.wait_for_timeout(500)
+    assert box.input_value() == start
+    write.click()
+    seen.page.wait_for_timeout(200)
+    box.focus()  # who goes to the text is not disturbed there
+    write.wait_for()
+    at_rest = box.input_value()
+    seen.page.wait_for_timeout(300)
+    assert box.input_value() == at_rest != start
+    write.click()
+    seen.page.wait_for_timeout(200)
+    box.fill("LEAR.\n")
+    write.wait_for()
+    seen.page.wait_for_timeout(300)
+    assert box.input_value() == "LEAR.\n"
+    write.click()
+    seen.page.wait_for_timeout(1100)
+    stop.click()
+    write.wait_for()
+    assert len(box.input_value()) >= 6 + 30  # thirty letters a second
+    figure.get_by_role("button", name="One letter").click()
+    count = len(box.input_value())
+    figure.get_by_role("button", name="One letter").click()
+    assert len(box.input_value()) == count + 1
+    box.fill("the queen is")
+    said = figure.locator(".tl-said").inner_text()
+    assert "a space (" in said
+    assert figure.locator("table").aria_snapshot().count("a space") > 0
+    assert not seen.problems
+
+
+def test_where_motion_is_unwanted_the_text_is_written_at_once(visit):
+    page = visit("book/live_model.html").page
+    page.emulate_media(reduced_motion="reduce")
+    figure = page.locator('details[data-try="live-model"]')
+    figure.locator(".tl-said:not(:empty)").wait_for(timeout=20_000)
+    box = figure.get_by_label("Text that the model reads")
+    before = len(box.input_value())
+    figure.get_by_role("button", name="Write").click()
+    figure.get_by_role("button", name="Write").wait_for(timeout=3000)
+    assert len(box.input_value()) == before + 200
+
+
+def test_nothing_of_the_theme_lies_over_a_figure_in_use(play):
+    page = play(name="soft-dictionary").page
+    page.locator('details[data-try="soft-dictionary"] summary').focus()
+    assert page.locator("#pst-back-to-top").count() == 1
+    assert (
+        page.evaluate("() => getComputedStyle(document.getElementById('pst-back-to-top')).display") == "none"
+    )
+
+
+def test_every_drawing_that_a_figure_stands_behind_is_there():
+    names = re.compile(r'"name": "(fig-[\w-]+)"')
+    there = {
+        name for path in (ROOT / "book").glob("*.ipynb") for name in names.findall(path.read_text("utf8"))
+    }
+    assert {label for figure in FIGURES.values() for label in figure["after"]} <= there

@@ -1,13 +1,26 @@
-"""A model of this book as a script for the web page: whole numbers of eight bits, a scale for each row."""
+"""The model that writes in the page, as data: whole numbers of eight bits, a scale for each row.
+
+`live_model.json`, beside this file, is its only copy. Chapters load it by `live_model`; the site makes a
+script of it (`book/_ext/tformer_live.py`).
+"""
 
 import base64
 import json
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+
+from tformer_lib.book.models.recipes import MODERN
+from tformer_lib.core.attention import Attend
+from tformer_lib.models.gpt import GPT
+from tformer_lib.tokenizers import CharTokenizer
+
+FILE = Path(__file__).with_name("live_model.json")
 
 
 def quantised_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
@@ -84,15 +97,38 @@ def unpacked(listed: list[list[Any]], data: bytes) -> dict[str, Tensor]:
     return found
 
 
-def as_script(model: nn.Module, letters: str, facts: Mapping[str, Any]) -> str:
-    """A script that sets `window.TformerModel`: facts, letters, names and shapes, bytes in base 64."""
+def as_json(model: nn.Module, letters: str, facts: Mapping[str, Any]) -> str:
+    """A line of JSON: facts, letters, names and shapes, bytes in base 64."""
     listed, data = packed(model)
     content = {**facts, "letters": letters, "parameters": listed, "data": base64.b64encode(data).decode()}
-    return f"window.TformerModel = {json.dumps(content, ensure_ascii=True)};\n"
+    return json.dumps(content, ensure_ascii=True) + "\n"
+
+
+def from_json(text: str) -> dict[str, Any]:
+    """What `as_json` wrote; "weights" are the parameters by name.
+
+    Raises:
+        ValueError: if the text is no such JSON, or its bytes do not fit its shapes.
+    """
+    try:
+        content = json.loads(text)
+        content["weights"] = unpacked(content["parameters"], base64.b64decode(content.pop("data")))
+        content["letters"]  # without which nobody could read with them
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        raise ValueError(f"a model that as_json wrote is expected, got {text[:40]!r}") from error
+    return content
+
+
+def as_script(text: str) -> str:
+    """A script that sets `window.TformerModel` to what `as_json` wrote.
+
+    The site is built without PyTorch, and says the same in `book/_ext/tformer_live.py`.
+    """
+    return f"window.TformerModel = {text.strip()};\n"
 
 
 def from_script(text: str) -> dict[str, Any]:
-    """What `as_script` wrote; "weights" are the parameters by name.
+    """What `from_json` reads, of a script that `as_script` wrote.
 
     Raises:
         ValueError: if the text is not such a script.
@@ -100,6 +136,29 @@ def from_script(text: str) -> dict[str, Any]:
     head, tail = "window.TformerModel = ", ";\n"
     if not (text.startswith(head) and text.endswith(tail)):
         raise ValueError(f"a script that begins with {head!r} is expected, got {text[:40]!r}")
-    content = json.loads(text.removeprefix(head).removesuffix(tail))
-    content["weights"] = unpacked(content["parameters"], base64.b64decode(content.pop("data")))
-    return content
+    return from_json(text.removeprefix(head).removesuffix(tail))
+
+
+def live_model(file: Path = FILE) -> tuple[GPT, CharTokenizer]:
+    """The GPT that writes in the page, and its letters: the weights of eight bits as float32.
+
+    `benchmarks/live_model.py` has trained it on Shakespeare's plays, by the recipe MODERN: 4 blocks of width
+    128 with 4 heads. It reads 128 letters at most, shows its attention weights (`Attend`) and is in
+    evaluation mode. The global generator of random numbers is left as it is.
+
+    Raises:
+        FileNotFoundError: if the file is not there.
+        ValueError: if it does not hold this model.
+    """
+    content = from_json(file.read_text("utf8"))
+    recipe = replace(MODERN, initialise=None)
+    with torch.random.fork_rng(devices=[]):
+        model = recipe.build(len(content["letters"]))
+    try:
+        model.load_state_dict(content["weights"])
+    except RuntimeError as error:
+        raise ValueError(f"{file.name} holds another model than the recipe MODERN makes: {error}") from error
+    blocks: Any = model.transformer.blocks
+    for block in blocks:
+        block.self_attention.backend = Attend()
+    return model.eval(), CharTokenizer(content["letters"])

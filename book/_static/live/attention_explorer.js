@@ -1,6 +1,6 @@
 // Chapters 7, 9, 10: recorded weights of the book's own models; pick a head and a place, silence the head.
 (() => {
-  const { define, html, svg, rect, colour, shade, number } = window.TformerLive;
+  const { define, html, svg, rect, colour, shade, number, quoted, list } = window.TformerLive;
   const { sum } = window.TformerMaths;
   const MAPS = window.TformerMaps;
   const ABOUT = {
@@ -8,7 +8,10 @@
     translator: "Translator (chapter 9): the decoder reads the source",
     ViT: "Vision transformer (chapter 10): the class token reads patches",
   };
-  const said = (rows) => rows.map(([answer, p]) => `${answer} ${number(p)}`).join(", ");
+  const percent = (p) => `${number(100 * p, 0)}%`;
+  const word = (w) => quoted(w.replace("␣", "")); // the sign says that a word begins
+  const seen = (w) => (w.startsWith("␣") ? [html("span", { "aria-hidden": "true" }, "␣"), w.slice(1)] : w);
+  const said = (rows) => rows.map(([answer, p]) => `“${answer}” ${percent(p)}`).join(", ");
 
   define("attention-explorer", {
     state: { model: "BERT", item: "0", block: 1, head: 0, row: 99, mean: false, silent: false },
@@ -38,7 +41,7 @@
         const row = state.row >= 0 && state.row < T ? Math.round(state.row) : example.asked[0];
         if (shape !== state.model) { // names of examples and heads are those of the model
           shape = state.model;
-          options.replaceChildren(...model.map((one, i) => html("option", { value: String(i) }, one.pixels ? `a ${one.true}` : one.reads.slice(0, 12).join(" ").replaceAll(" ##", ""))));
+          options.replaceChildren(...model.map((one, i) => html("option", { value: String(i) }, one.pixels ? `digit ${i + 1}: a ${one.true}` : one.reads.slice(0, 12).join(" ").replaceAll(" ##", ""))));
           options.value = String(model.indexOf(example));
           heads.replaceChildren(...weights.map((block, b) => html("div", {}, block.map((_, n) => html("button", {
             type: "button", "data-head": `${b}:${n}`, "aria-label": `Block ${b + 1}, head ${n + 1}`, onclick: () => ui.change({ block: b, head: n }) }, `${b + 1}.${n + 1}`)))));
@@ -64,21 +67,25 @@
               stroke: colour("weights"), "stroke-width": 5, opacity: a / most })));
         } else {
           const focused = document.activeElement?.dataset?.row;
-          asks.replaceChildren(...example.asks.map((word, n) => html("button", {
-            type: "button", "data-row": n, "aria-pressed": n === row, onclick: () => ui.change({ row: n }) }, word)));
+          asks.replaceChildren(...example.asks.map((w, n) => html("button", {
+            type: "button", "data-row": n, "aria-pressed": n === row, onclick: () => ui.change({ row: n }) }, seen(w))));
           if (focused != null) asks.querySelector(`[data-row="${focused}"]`)?.focus();
-          reads.replaceChildren(...example.reads.map((word, s) => html("span", { style: shade(read[s] / most), title: number(read[s]) }, word)));
+          reads.replaceChildren(...example.reads.map((w, s) => html("span", { style: shade(read[s] / most), title: percent(read[s]) },
+            seen(w), html("span", { class: "tl-hidden" }, ` ${percent(read[s])}`))));
         }
         const at = example.asked.indexOf(row);
         const before = example.answers[""][Math.max(0, at)];
         const after = example.answers[`${m}:${h}`][Math.max(0, at)];
-        const where = image ? "which digit" : state.model === "BERT" ? "in the hole" : `writes “${example.asks[example.asked[Math.max(0, at)]]}”`;
+        const where = image ? "for this digit" : state.model === "BERT" ? "in the hole" : `where it writes ${word(example.asks[example.asked[Math.max(0, at)]])}`;
         answers([where, "first three answers"], [["all heads", said(before)], ...(state.silent ? [[`without head ${m + 1}.${h + 1}`, said(after)]] : [])]);
-        const first = read.indexOf(most);
-        const name = image ? (first ? `patch ${first} of 16` : "the class token itself") : `“${example.reads[first]}”`;
+        const name = (n) => (image ? (n ? `patch ${n} of 16` : "the class token itself") : word(example.reads[n]));
+        const order = read.map((_, n) => n).sort((i, j) => read[j] - read[i]).slice(0, 3).map((n) => `${name(n)} (${percent(read[n])})`);
         const who = state.mean ? `On average the heads of block ${m + 1}` : `Head ${h + 1} of block ${m + 1}`;
-        const reader = image ? "For the class token" : `For “${example.asks[row]}”`;
-        return `${reader}: ${who} ${state.mean ? "read" : "reads"} most from ${name} (${number(100 * most, 0)}%).`;
+        const reader = image ? "For the class token" : `For ${word(example.asks[row])}`;
+        const [[plain, p], [now, q]] = [before[0], after[0]];
+        const without = state.silent ? ` Without head ${m + 1}.${h + 1} the answer ${where} is ${now === plain ? "still " : ""}“${now}” with ${percent(q)}, ${
+          now === plain ? `before ${percent(p)}` : `in place of “${plain}” with ${percent(p)}`}.` : ` The answer ${where} is “${plain}” with ${percent(p)}.`;
+        return `${reader}: ${who} ${state.mean ? "read" : "reads"} most from ${order[0]}, then from ${list(order.slice(1))}.${image ? " Patches are counted row by row." : ""}${without}`;
       };
     },
   });

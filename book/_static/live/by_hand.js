@@ -4,6 +4,7 @@
   const { attendOne } = window.TformerMaths;
   const words = ["the", "dog", "was", "hungry"];
   const steps = ["products kᵀq", "divided by √2", "masked", "softmax: weights", "average of the values"];
+  const which = ["1st", "2nd"];
 
   define("attention-by-hand", {
     state: { step: 0, asks: "3", causal: false, root: true, x: "1,0,0,2,1,1,2,-1" },
@@ -21,11 +22,12 @@
           x[2 * n + i] = value;
           ui.change({ x: x.join(",") });
         },
+        onchange: (event) => { event.target.value = numbers()[2 * n + i]; }, // what was no number is not left standing
       })));
       ui.stage.append(html("div", { class: "tl-scroll" }, html("table", { class: "tl-table" },
         html("caption", {}, "Four tokens, two numbers each: their queries, keys and values at once"),
-        html("thead", {}, html("tr", {}, words.map((word) => html("th", { scope: "col", class: "tl-over" }, word)))),
-        html("tbody", {}, [0, 1].map((i) => html("tr", {}, words.map((_, n) => html("td", {}, boxes[2 * n + i]))))))));
+        html("thead", {}, html("tr", {}, html("td", {}), words.map((word) => html("th", { scope: "col", class: "tl-over" }, word)))),
+        html("tbody", {}, [0, 1].map((i) => html("tr", {}, html("th", { scope: "row" }, which[i]), words.map((_, n) => html("td", {}, boxes[2 * n + i]))))))));
       const show = ui.table("What the token that asks does with each key");
       ui.choice("asks", "Who asks", words.map((word, n) => [String(n), word]));
       ui.slider("step", "Step", { min: 0, max: 4, show: (step) => `${step + 1} of 5: ${steps[step]}` });
@@ -40,11 +42,12 @@
         const found = attendOne(tokens[n], tokens, tokens, mask, root);
         const rows = [["products kᵀq", found.products], [root ? "divided by √2" : "not divided", found.scores],
           ["masked", found.masked], ["weights", found.weights]].slice(0, step + 1);
-        show([`${words[n]} reads`, ...words], rows.map(([name, z]) => [name, ...z.map((v) => number(v))]),
-          (i) => (i === Math.min(step, 3) ? "tl-new" : ""));
+        const parts = step < 4 ? [] : which.map((name, i) => [`weight × ${name}`, found.weights.map((a, s) => a * tokens[s][i])]);
+        show([`${words[n]} reads`, ...words], [...rows, ...parts].map(([name, z]) => [name, ...z.map((v) => number(v))]),
+          (i) => (i >= step ? "tl-new" : ""));
         const said = rows[rows.length - 1];
         const [a, b] = found.output;
-        if (step === 4) return `The output of “${words[n]}” is (${number(a)}, ${number(b)}): the values, averaged with these weights.`;
+        if (step === 4) return `The output of “${words[n]}” is (${number(a)}, ${number(b)}): the last two rows, each added up. The weights: ${words.map((word, s) => `${word} ${number(found.weights[s])}`).join(", ")}.`;
         return `${said[0]}: ${words.map((word, s) => `${word} ${number(said[1][s])}`).join(", ")}.`;
       };
     },

@@ -18,7 +18,7 @@
     build(ui) {
       const show = ui.picture("A row for each pass of the decoder. Filled cells: tokens whose keys and values are computed in this pass. Empty cells: read from the cache. The sentence below counts them.");
       const sizes = ui.table("Bytes of the cache for one text, 16 bits a number");
-      ui.slider("written", "Passes", { min: 1, max: words.length });
+      ui.slider("written", "Words written", { min: 1, max: words.length });
       ui.toggle("cache", "Keep keys and values");
       ui.button("Write the next word", () => ui.change({ written: (ui.state.written % words.length) + 1 }));
       ui.slider("N", "Length of the text in the table", { min: 7, max: 20, step: 0.1, from: Math.log2, to: (x) => Math.round(2 ** x), show: (x) => `${x.toLocaleString("en")} tokens` });
@@ -37,15 +37,18 @@
               fill: now ? colour("key") : "none", stroke: "currentColor", "stroke-dasharray": now ? null : "3 3", rx: 3 }));
           }
         }
-        show(width, 44 + words.length * high, cells,
+        const below = 34 + words.length * high;
+        const notes = ["one row a pass; filled: computed,", "dashed: read from the cache"];
+        show(width, below + (narrow ? 44 : 24), cells,
+          (narrow ? notes : [notes.join(" ")]).map((note, i) => text(2, below + 18 + 20 * i, note, { anchor: "start", size: 13 })),
           words.map((word, n) => text(2 + (n + 0.5) * step, 20, narrow ? word.slice(0, 3) : word, { size: 13, opacity: n < T ? 1 : 0.6 })));
-        sizes(["model", "kind", "a token", `${N.toLocaleString("en")} tokens`, "if every head had its own"], Object.entries(MODELS).map(([name, m]) => {
+        sizes(["model", "kind", "a token", `${N.toLocaleString("en")} tokens`, "with MHA"], Object.entries(MODELS).map(([name, m]) => {
           const kept = 2 * cacheNumbers(m);
           const full = 2 * cacheNumbers({ M: m.M, G: m.H, Dh: m.Dh });
           return [name, kind(m), bytes(kept), bytes(kept * N), bytes(full * N)];
         }));
         const other = cache ? (T * (T + 1)) / 2 : T;
-        return `After ${T} ${T === 1 ? "pass" : "passes"}: keys and values computed ${number(computed, 0)} ${computed === 1 ? "time" : "times"}; ${cache ? "without" : "with"} a cache it would be ${number(other, 0)}.`;
+        return `After ${T} ${T === 1 ? "pass" : "passes"}: keys and values computed ${number(computed, 0)} ${computed === 1 ? "time" : "times"}; ${cache ? "without" : "with"} a cache it would be ${number(other, 0)}. For ${N.toLocaleString("en")} tokens the cache of Llama 3 8B takes ${bytes(2 * cacheNumbers(MODELS["Llama 3 8B"]) * N)}.`;
       };
     },
   });

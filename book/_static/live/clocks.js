@@ -1,6 +1,6 @@
 // Chapter 5: a query at place n and a key at place s, turned by their places; the score knows only n - s.
 (() => {
-  const { define, svg, text, line, path, colour, number } = window.TformerLive;
+  const { define, svg, text, line, path, colour, number, list } = window.TformerLive;
   const { rotate, speeds, dot } = window.TformerMaths;
   const D = 8;
   const BASE = 10000;
@@ -10,11 +10,21 @@
   define("rotary-clocks", {
     state: { n: 5, s: 2 },
     build(ui) {
-      const show = ui.picture("Four dials, one for each pair of features, from fast to slow. A hand for the query, turned by its place, and one for the key, turned by its own. The sentence below says the score.");
+      const show = ui.picture("Four dials, one for each pair of features, from fast to slow. A hand for the query, turned by its place, and one for the key, turned by its own. The table says each angle and the sentence below the score.");
+      const rows = ui.table("Hand by hand: angles in radians");
+      const angle = (a) => {
+        const turns = Math.floor(a / (2 * Math.PI));
+        return `${number(a - turns * 2 * Math.PI, 3)}${turns ? ` + ${turns} ${turns === 1 ? "turn" : "turns"}` : ""}`;
+      };
+      const on = (places) => {
+        const { n, s } = ui.state;
+        const by = Math.min(places, 300 - Math.max(n, s)); // both or neither: the offset stays
+        ui.change({ n: n + by, s: s + by });
+      };
       ui.slider("n", "Place of the query, n", { min: 0, max: 300 });
       ui.slider("s", "Place of the key, s", { min: 0, max: 300 });
-      ui.button("Both one place on", () => ui.change({ n: Math.min(300, ui.state.n + 1), s: Math.min(300, ui.state.s + 1) }));
-      ui.button("Both ten places on", () => ui.change({ n: Math.min(300, ui.state.n + 10), s: Math.min(300, ui.state.s + 10) }));
+      ui.button("Both one place on", () => on(1));
+      ui.button("Both ten places on", () => on(10));
       return ({ n, s }, width) => {
         const across = width < 480 ? 2 : 4;
         const cell = width / across;
@@ -37,7 +47,9 @@
               text(cx, cy + r + 20, `${number(speed, 3).replace(/0+$/, "").replace(/\.$/, "")} rad a place`, { size: 13 }),
               text(cx, cy + r + 40, `qᵀk: ${number(shares[i])}`, { size: 13 })];
           }));
-        return `Offset n − s = ${number(n - s, 0)}. The score, the sum over the four pairs, is ${number(dot(q, k), 3)}. (Full hand: the query; dashed: the key.)`;
+        rows(["a place", "query at", "key at", "qᵀk"], w.map((speed, i) => [
+          String(Number(speed.toFixed(3))), angle(n * speed), angle(s * speed), number(shares[i])]));
+        return `Offset n − s = ${number(n - s, 0)}. The four products, from the fast hand to the slow, are ${list(shares.map((z) => number(z, 3)))}. Their sum, the score, is ${number(dot(q, k), 3)}. (Full hand: the query; dashed: the key.)`;
       };
     },
   });

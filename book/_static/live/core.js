@@ -15,9 +15,9 @@
   const html = (tag, ...rest) => fill(document.createElement(tag), ...rest);
   const svg = (tag, ...rest) => fill(document.createElementNS(SVG, tag), ...rest);
   const colour = (role) => `var(--tformer-${role})`;
-  // Numbers with a real minus sign, and a comma at thousands.
+  // Numbers with a real minus sign, but none before a zero, and a comma at thousands.
   const number = (x, digits = 2) => (Object.is(x, -Infinity) ? "−∞" : x.toLocaleString("en", {
-    minimumFractionDigits: digits, maximumFractionDigits: digits }).replace("-", "−"));
+    minimumFractionDigits: digits, maximumFractionDigits: digits }).replace(/^-(?=[0.,]*$)/, "").replace("-", "−"));
   // 12,345,678 as 12.3 million.
   const amount = (x) => {
     for (const [size, word] of [[1e12, "trillion"], [1e9, "billion"], [1e6, "million"]])
@@ -29,6 +29,18 @@
       if (x >= size) return `${x / size >= 100 ? Math.round(x / size).toLocaleString("en") : (x / size).toPrecision(3)} ${unit}`;
     return `${x} bytes`;
   };
+
+  // Letters as they are said: signs that a screen reader skips by their names.
+  const SIGNS = { " ": "a space", "\n": "a line end", ".": "a full stop", ",": "a comma", ";": "a semicolon", ":": "a colon",
+    "!": "an exclamation mark", "?": "a question mark", "'": "an apostrophe", "\"": "a quotation mark", "-": "a hyphen", "—": "a dash",
+    "(": "an opening bracket", ")": "a closing bracket", "[": "an opening square bracket", "]": "a closing square bracket", "&": "an ampersand", "$": "a dollar sign" };
+  const spoken = (letter) => SIGNS[letter] ?? (/^[A-Z]$/.test(letter) ? `a capital ${letter}` : letter);
+  const quoted = (word) => SIGNS[word] ?? `“${word}”`;
+  const shown = (letter) => ({ " ": "␣", "\n": "↵" })[letter] ?? letter;
+  // Letters one behind the other: what is seen, and its name for the ear where it differs.
+  const letters = (all, gap = " ") => all.flatMap((letter, i) => [i ? gap : "", ...(SIGNS[letter]
+    ? [html("span", { "aria-hidden": "true" }, shown(letter)), html("span", { class: "tl-hidden" }, `${i ? " " : ""}${SIGNS[letter]}`)] : [letter])]);
+  const list = (parts) => (parts.length < 2 ? parts.join("") : `${parts.slice(0, -1).join(", ")} and ${parts[parts.length - 1]}`);
 
   // A background for a share of the greatest weight, with text that can be read on it in light and dark.
   const shade = (share) => (share <= 0.5
@@ -48,14 +60,15 @@
       this.made = true;
       const name = this.getAttribute("figure");
       const figure = figures.get(name);
-      this.start = { ...figure.state };
-      this.state = { ...figure.state };
-      this.read(name);
+      // The start is that of the page (`data-state`), the state that of a link, if it is for this figure.
+      this.start = { ...figure.state, ...this.known(figure.state, new URLSearchParams(this.dataset.state)) };
+      const given = new URLSearchParams(location.hash.slice(1));
+      this.state = { ...this.start, ...(given.get("try") === name ? this.known(this.start, given) : {}) };
       this.controls = new Map();
       this.stage = html("div", { class: "tl-stage" });
       this.panel = html("div", { class: "tl-panel", role: "group", "aria-label": "Settings" });
-      this.said = html("p", { class: "tl-said" });
-      this.heard = html("p", { class: "tl-heard", "aria-live": "polite" }); // once it stands still
+      this.said = html("p", { class: "tl-said", "aria-hidden": "true" }); // seen at once, and
+      this.heard = html("p", { class: "tl-heard tl-hidden", "aria-live": "polite" }); // heard once it stands still
       const copied = html("span", { class: "tl-copied", role: "status" });
       const copy = async () => {
         const link = this.link(name);
@@ -76,17 +89,17 @@
       this.redraw();
     }
 
-    // The state of a link is taken if it is for this figure; what is no state of it is left alone.
-    read(name) {
-      const given = new URLSearchParams(location.hash.slice(1));
-      if (given.get("try") !== name) return;
-      for (const [key, first] of Object.entries(this.start)) {
+    // What the given texts say about a state like this one; what is no state of it is left alone.
+    known(like, given) {
+      const found = {};
+      for (const [key, first] of Object.entries(like)) {
         if (!given.has(key)) continue;
         const text = given.get(key);
-        if (typeof first === "number" && Number.isFinite(Number(text)) && text.trim()) this.state[key] = Number(text);
-        if (typeof first === "boolean") this.state[key] = text === "true";
-        if (typeof first === "string") this.state[key] = text;
+        if (typeof first === "number" && Number.isFinite(Number(text)) && text.trim()) found[key] = Number(text);
+        if (typeof first === "boolean") found[key] = text === "true";
+        if (typeof first === "string") found[key] = text;
       }
+      return found;
     }
 
     link(name) {
@@ -114,22 +127,32 @@
           else box.removeAttribute(key);
       }
       clearTimeout(this.timer);
-      this.timer = setTimeout(() => { this.heard.textContent = this.said.textContent; }, 700);
+      const hear = () => { this.heard.textContent = this.said.textContent; };
+      if (this.heard.textContent) this.timer = setTimeout(hear, 700);
+      else hear(); // at the start there is nothing to announce
     }
 
+    // `max` may be a function, where it depends on the state.
     slider(key, label, { min, max, step = 1, show = (x) => number(x, 0), from = (x) => x, to = (x) => x }) {
       const id = `tl-${(counter += 1)}`;
-      const output = html("output", { for: id });
-      const input = html("input", { id, type: "range", min, max, step, oninput: () => {
-        this.change({ [key]: to(Number(input.value)) });
+      const output = html("output", { for: id, "aria-live": "off" }); // the slider says it already
+      const most = () => (typeof max === "function" ? max() : max);
+      const clip = (x) => Math.min(most(), Math.max(min, x));
+      const input = html("input", { id, type: "range", min, max: most(), step, oninput: () => {
+        const old = this.state[key];
+        const wanted = Number(input.value);
+        const way = Math.sign(wanted - from(old)) * step;
+        let x = wanted; // one step may be too small to change a rounded number: then go on until it does
+        while (way && to(x) === old && clip(x + way) !== x) x = clip(x + way);
+        this.change({ [key]: to(x) });
       } });
-      const clip = (x) => Math.min(max, Math.max(min, x));
       const row = html("div", { class: "tl-row" }, html("label", { for: id }, label), input, output);
       this.panel.append(row);
       const given = from(this.state[key]); // of a link, perhaps
       if (!Number.isFinite(given)) this.state[key] = this.start[key];
       else if (clip(given) !== given) this.state[key] = to(clip(given));
-      this.controls.set(key, { row, show: () => {
+      this.controls.set(key, { show: () => {
+        input.max = most();
         input.value = from(this.state[key]);
         output.textContent = show(this.state[key]);
         input.setAttribute("aria-valuetext", show(this.state[key]));
@@ -141,7 +164,7 @@
       const input = html("input", { type: "checkbox", onchange: () => this.change({ [key]: input.checked }) });
       const row = html("div", { class: "tl-row" }, html("label", { class: "tl-check" }, input, " ", label));
       this.panel.append(row);
-      this.controls.set(key, { row, show: () => { input.checked = this.state[key]; } });
+      this.controls.set(key, { show: () => { input.checked = this.state[key]; } });
       return row;
     }
 
@@ -153,7 +176,7 @@
       const row = html("div", { class: "tl-row" }, html("label", { for: id }, label), input);
       this.panel.append(row);
       if (!options.some(([value]) => value === this.state[key])) this.state[key] = options[0][0];
-      this.controls.set(key, { row, show: () => { input.value = this.state[key]; } });
+      this.controls.set(key, { show: () => { input.value = this.state[key]; } });
       return row;
     }
 
@@ -212,7 +235,7 @@
 
   window.TformerLive = {
     figures, define: (name, figure) => figures.set(name, figure),
-    html, svg, text, line, rect, path, colour, shade, number, amount, bytes,
+    html, svg, text, line, rect, path, colour, shade, number, amount, bytes, spoken, quoted, shown, letters, list,
   };
   customElements.define("tformer-live", Live);
 })();

@@ -1,10 +1,9 @@
 // The book's own GPT in the page: type, and see what it expects, what each head reads, and what one head is worth.
 (() => {
-  const { define, html, text, rect, line, colour, shade, number } = window.TformerLive;
+  const { define, html, text, rect, line, colour, shade, number, spoken, shown, letters, list } = window.TformerLive;
   const { nextProbabilities, softmax, random } = window.TformerMaths;
   const model = new window.TformerGPT(window.TformerModel);
   delete window.TformerModel;
-  const named = (letter) => ({ " ": "␣", "\n": "↵" })[letter] ?? letter;
   const SHOWN = 12;
 
   define("live-model", {
@@ -12,51 +11,75 @@
     build(ui) {
       const box = html("textarea", { rows: 4, spellcheck: "false", "aria-label": "Text that the model reads", oninput: () => ui.change({ text: box.value }) });
       const faults = html("p", { class: "tl-fault", role: "status" });
-      ui.stage.append(box, faults);
+      const told = html("p", { class: "tl-hidden", role: "status" });
+      const button = (label, onclick) => html("button", { type: "button", onclick }, label);
       const bars = ui.picture("Bars: the probability of each of the twelve likeliest next letters. The sentence below says the first.");
-      const reads = html("p", { class: "tl-reads" });
+      const reads = html("p", { class: "tl-reads", role: "img", "aria-label": "The text, darker where this head reads more. The sentence below says the first three letters." });
       const heads = html("div", { class: "tl-heads", role: "group", "aria-label": "Heads: which one is shown" });
-      ui.stage.append(html("p", { class: "tl-label" }, "What each head of each block reads for the next letter (darker: more); choose one:"), heads, reads);
-      const lens = ui.table("The logit lens: the likeliest letters if the stream were read after each block");
+      ui.stage.append(html("p", { class: "tl-label" }, "What each head of each block reads for the next letter (darker: more); choose one:"), heads);
       const off = () => new Set(String(ui.state.silent).split(",").filter(Boolean));
+      const chosen = () => [Math.min(model.M - 1, Math.max(0, Math.round(ui.state.block))), Math.min(model.H - 1, Math.max(0, Math.round(ui.state.head)))];
       const buttons = Array.from({ length: model.M }, (_, m) => Array.from({ length: model.H }, (_, h) => html("button", {
         type: "button", onclick: () => ui.change({ block: m, head: h }) }, `${m + 1}.${h + 1}`)));
       buttons.forEach((row) => heads.append(html("div", {}, row)));
       ui.slider("temperature", "Temperature", { min: 0, max: 2, step: 0.05, show: (x) => number(x, 2) });
       ui.slider("topP", "Top-p", { min: 0.05, max: 1, step: 0.01, show: (p) => (p < 1 ? number(p, 2) : "off") });
-      // Writing goes on in small pieces, so that the page can be used meanwhile.
-      let writing = 0;
-      const write = ui.button("Write", () => {
-        writing = writing ? 0 : 200;
-        const piece = () => {
-          if (!writing || !ui.isConnected) {
-            writing = 0;
-            write.textContent = "Write";
-            return;
-          }
-          const until = performance.now() + 24;
-          let { text: now, seed } = ui.state;
-          while (writing && performance.now() < until) {
-            const p = nextProbabilities(read(now).logits, ui.state);
-            let u = random(seed).even();
-            seed = (seed % 99999) + 1;
-            const at = p.findIndex((q) => (u -= q) < 0);
-            now += model.letters[at < 0 ? p.indexOf(Math.max(...p)) : at];
-            writing -= 1;
-          }
-          ui.change({ text: now, seed });
-          requestAnimationFrame(piece);
-        };
-        write.textContent = writing ? "Stop" : "Write";
+      // Letter by letter, so that one can watch; all at once where motion is unwanted. It stops when somebody goes to the text or changes it.
+      const still = matchMedia("(prefers-reduced-motion: reduce)");
+      const draw = () => {
+        const { text: now, seed } = ui.state;
+        const p = nextProbabilities(read(now).logits, ui.state);
+        let u = random(seed).even();
+        const at = p.findIndex((q) => (u -= q) < 0);
+        Object.assign(ui.state, { text: now + model.letters[at < 0 ? p.indexOf(Math.max(...p)) : at], seed: (seed % 99999) + 1 });
+      };
+      let [writing, timer] = [0, 0];
+      let [first, last] = ["", ""];
+      const stop = () => {
+        clearTimeout(timer);
+        told.textContent = `It has written: ${last.slice(first.length)}`;
+        writing = 0;
+        write.textContent = "Write";
+      };
+      const piece = () => {
+        if (!writing || !ui.isConnected || ui.state.text !== last) {
+          stop();
+          return;
+        }
+        for (let n = still.matches ? 10 : 1; n && writing; n -= 1, writing -= 1) draw();
+        last = ui.state.text;
+        ui.change({});
+        timer = setTimeout(piece, 25);
+      };
+      for (const kind of ["focus", "pointerdown", "keydown"]) {
+        box.addEventListener(kind, () => {
+          if (writing) stop();
+        });
+      }
+      const write = button("Write", () => {
+        if (writing) {
+          stop();
+          return;
+        }
+        writing = 200;
+        first = last = ui.state.text;
+        told.textContent = "";
+        write.textContent = "Stop";
         piece();
       });
-      ui.button("Silence this head", () => {
+      const one = button("One letter", () => {
+        draw();
+        ui.change({});
+      });
+      ui.stage.prepend(box, html("div", { class: "tl-row tl-buttons" }, write, one), faults, told);
+      const silence = button("", () => {
         const silent = off();
-        const name = `${ui.state.block}:${ui.state.head}`;
+        const name = chosen().join(":");
         if (!silent.delete(name)) silent.add(name);
         ui.change({ silent: [...silent].join(",") });
       });
-      ui.button("All heads speak", () => ui.change({ silent: "" }));
+      heads.after(html("div", { class: "tl-row tl-buttons" }, silence, button("All heads speak", () => ui.change({ silent: "" }))), reads);
+      const lens = ui.table("Logit lens: the likeliest letters after each block");
 
       // The cache is kept while a text only grows; the last `context` letters are read, the oldest half dropped at once.
       let kept = { key: null, ids: [], cache: null, found: null };
@@ -76,7 +99,10 @@
       };
       ui.model = model; // for the tests
       return (state, width) => {
-        if (box.value !== state.text) box.value = state.text;
+        if (box.value !== state.text) {
+          box.value = state.text;
+          box.scrollTop = box.scrollHeight; // what is written last is seen
+        }
         const unknown = [...new Set(Array.from(state.text).filter((letter) => !model.letters.includes(letter)))];
         faults.textContent = unknown.length ? `The model has never met ${unknown.join(" ")}, and skips it.` : "";
         const found = read(state.text);
@@ -85,14 +111,16 @@
         const order = plain.map((_, i) => i).sort((a, b) => plain[b] - plain[a]).slice(0, SHOWN);
         const top = Math.max(...order.map((i) => Math.max(p[i], plain[i])));
         const step = (width - 8) / SHOWN;
-        bars(width, 168, order.map((i, n) => [
-          rect(4 + n * step + 3, 140 - (p[i] / top) * 116, step - 6, (p[i] / top) * 116, { fill: colour("weights") }),
-          rect(4 + n * step + 3, 140 - (plain[i] / top) * 116, step - 6, (plain[i] / top) * 116, { fill: "none", stroke: "currentColor", "stroke-dasharray": "3 3" }),
-          text(4 + (n + 0.5) * step, 160, named(model.letters[i])),
-        ]), line(4, 140, width - 4, 140));
-        const m = Math.min(model.M - 1, Math.max(0, Math.round(state.block)));
-        const h = Math.min(model.H - 1, Math.max(0, Math.round(state.head)));
+        bars(width, 198, order.map((i, n) => [
+          rect(4 + n * step + 3, 170 - (p[i] / top) * 116, step - 6, (p[i] / top) * 116, { fill: colour("weights") }),
+          rect(4 + n * step + 3, 170 - (plain[i] / top) * 116, step - 6, (plain[i] / top) * 116, { fill: "none", stroke: "currentColor", "stroke-dasharray": "3 3" }),
+          text(4 + (n + 0.5) * step, 190, shown(model.letters[i])),
+        ]), line(4, 170, width - 4, 170),
+        text(width - 4, 14, `highest: ${number(100 * top, 0)}%`, { anchor: "end", size: 13 }),
+        text(width - 4, 34, "dashed: temperature 1, top-p off", { anchor: "end", size: 13 }));
+        const [m, h] = chosen();
         const silent = off();
+        silence.textContent = silent.has(`${m}:${h}`) ? `Let head ${m + 1}.${h + 1} speak` : `Silence head ${m + 1}.${h + 1}`;
         buttons.forEach((row, i) => row.forEach((button, j) => {
           button.setAttribute("aria-pressed", i === m && j === h);
           const quiet = silent.has(`${i}:${j}`);
@@ -104,15 +132,22 @@
         reads.replaceChildren(...kept.ids.map((id, s) => html("span", {
           style: shade(weights[s] / most),
           title: `${number(100 * weights[s], 1)}%`,
-        }, named(model.letters[id]))));
+        }, shown(model.letters[id]))));
         lens(["after block", "letters", "likeliest"], found.lens.map((logits, i) => {
           const q = softmax(logits);
           const best = q.map((_, j) => j).sort((a, b) => q[b] - q[a]).slice(0, 4);
-          return [String(i + 1), best.map((j) => named(model.letters[j])).join("  "), `${number(100 * q[best[0]], 0)}%`];
+          return [String(i + 1), letters(best.map((j) => model.letters[j]), "  "), `${number(100 * q[best[0]], 0)}%`];
         }));
-        const first = plain.indexOf(Math.max(...plain));
-        const at = weights.indexOf(most);
-        return `Next it expects ${named(model.letters[first])} (${number(100 * plain[first], 0)}%). Head ${h + 1} of block ${m + 1} reads most from ${named(model.letters[kept.ids[at]])}, ${kept.ids.length - 1 - at} letters back (${number(100 * most, 0)}%).`;
+        const next = order.slice(0, 3).map((i) => `${spoken(model.letters[i])} (${number(100 * plain[i], 0)}%)`);
+        const back = (s) => {
+          const far = kept.ids.length - 1 - s;
+          return far ? `${spoken(model.letters[kept.ids[s]])}, ${far} ${far === 1 ? "letter" : "letters"} back` : "the last letter itself";
+        };
+        const [best, ...more] = weights.map((_, s) => s).sort((i, j) => weights[j] - weights[i]).slice(0, 3)
+          .map((s) => `${back(s)} (${number(100 * weights[s], 0)}%)`);
+        const quiet = [...silent].filter((name) => /^\d+:\d+$/.test(name)).sort().map((name) => name.split(":").map((i) => Number(i) + 1).join("."));
+        return `Next it expects ${list(next)}. Head ${m + 1}.${h + 1} reads most from ${best}${more.length ? `, then from ${more.join(", and ")}` : ""}.${
+          quiet.length ? ` Silent: ${list(quiet)}.` : ""}`;
       };
     },
   });

@@ -1,6 +1,7 @@
 // Finds the figures to touch on a page and loads what they need: when one is opened, or comes into view open.
 (() => {
   const base = document.currentScript.src.replace(/load\.js.*$/, "");
+  const MOVES = ["wheel", "touchstart", "pointerdown", "keydown"];
   const wanted = new Map(); // a script is loaded once; plain scripts, since modules do not load from file://
   const script = (file) => {
     if (!wanted.has(file)) {
@@ -32,9 +33,20 @@
     const name = new URLSearchParams(location.hash.slice(1)).get("try");
     const details = name && document.querySelector(`details[data-try="${CSS.escape(name)}"]`);
     if (!details) return;
-    details.open = true;
-    start(details);
+    for (let fold = details; fold; fold = fold.parentElement.closest("details")) fold.open = true; // those around it too
+    if (!details.dataset.started) start(details);
+    else details.querySelector("tformer-live").make?.(); // the page is there already: in the state of the link
+    details.querySelector("summary").focus({ preventScroll: true });
+    // It stays in view while figures above it load and grow, until the reader moves.
+    const watcher = new ResizeObserver(() => details.scrollIntoView({ block: "start" }));
+    const stop = () => {
+      watcher.disconnect();
+      for (const kind of MOVES) removeEventListener(kind, stop);
+    };
+    for (const kind of MOVES) addEventListener(kind, stop, { passive: true });
+    setTimeout(stop, 4000);
     details.scrollIntoView({ block: "start" });
+    watcher.observe(document.body);
   };
   const all = document.querySelectorAll("details[data-try]");
   const watcher = new IntersectionObserver((seen) => {

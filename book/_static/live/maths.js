@@ -101,6 +101,37 @@
     return c.M * (2 * P + 4 * N * c.D) + 2 * c.D * c.V;
   };
 
+  // Chapter 14: operations of a step on B rows of N tokens; `again` computes each block's forward pass once more.
+  const stepFlops = (c, B, N, again = false) => {
+    const head = 2 * B * N * c.D * c.V;
+    const block = (B * forwardFlops(c, N) * N - head) / c.M;
+    return 3 * (c.M * block + head) + (again ? c.M * (block - 2 * B * N * c.D * c.F) : 0);
+  };
+
+  // Bytes on each GPU, by part. `stage` is how many parts are shared out: 0 is DDP, 3 is FSDP. `plain` keeps the weights
+  // of attention; else a kernel that masks by itself keeps one number for each query and head.
+  const gpuMemory = (c, B, N, { gpus = 1, stage = 0, half = false, again = false, plain = false } = {}) => {
+    const e = half ? 2 : 4;
+    const counts = parameters(c);
+    const P = sum(Object.values(counts));
+    const block = (counts.attention + counts.MLP) / c.M + 2 * (c.rms ? c.D : 2 * c.D);
+    const outside = P - c.M * block;
+    const norm = (c.rms ? 3 : 2) * c.D + (c.rms ? 1 : 2);
+    const pairs = plain ? 2 * B * c.H * N * N * e + 2 * N * N : 4 * B * N * c.H;
+    const one = B * N * e * (2 * norm + 4 * c.D + (c.gated ? 4 : 2) * c.F) + pairs;
+    const rest = B * N * (norm + c.V) * e + 8 * B * (2 * N + 1);
+    return {
+      parameters: (e * P) / (stage > 2 ? gpus : 1),
+      gradients: (e * P) / (stage > 1 ? gpus : 1),
+      optimizer: ((half ? 12 : 8) * P) / (stage ? gpus : 1),
+      gathered: stage > 2 && gpus > 1 ? e * (block + outside) : 0,
+      activations: (again ? c.M * B * N * c.D * e + one : c.M * one) + rest,
+    };
+  };
+
+  // Seconds a day times GPUs, rate and the share of it that is reached.
+  const trainingDays = (flops, gpus, rate, share) => flops / (gpus * rate * share) / 86400;
+
   // What one token leaves in the cache of M blocks, in numbers: keys and values, or a latent vector.
   const cacheNumbers = ({ M, G = 0, Dh = 0, latent = 0, rope = 0 }) => M * (latent ? latent + rope : 2 * G * Dh);
 
@@ -139,6 +170,28 @@
     return 1 - sum(basis.map((b) => dot(target, b) ** 2)) / dot(target, target);
   };
 
+  // Chapter 13: the two layers of attention that are built by hand and continue what has repeated. The tokens are
+  // numbers below V. Head 0.0 looks at the place before (`first`: it is there) and writes its token into a second
+  // field of the stream; head 1.0 compares its token with the second fields (`connected`), or with the tokens
+  // themselves, and copies the token that stands where it looks. A match scores `sharp`, place 0 as much less.
+  const induction = (tokens, V, { sharp = 200, connected = true, first = true } = {}) => {
+    const unit = (i) => Array.from({ length: V }, (_, j) => (i === j ? 1 : 0));
+    const own = tokens.map(unit);
+    const past = (n) => own.slice(0, n + 1); // what place n may read
+    const spread = (n, weights) => own.map((_, s) => (s <= n ? weights[s] : 0));
+    const previous = tokens.map((_, n) => softmax(past(n).map((_, s) => (n && s === n - 1 ? sharp : 0))));
+    const before = tokens.map((_, n) => (first ? mix(previous[n], past(n)) : unit(-1)));
+    const keys = connected ? before : own;
+    const scores = tokens.map((_, n) => past(n).map((_, s) => sharp * (dot(own[n], keys[s]) - (s === 0 ? 1 : 0))));
+    const weights = scores.map(softmax);
+    const logits = tokens.map((_, n) => mix(weights[n], past(n)).map((x, v) => own[n][v] + 2 * x));
+    return {
+      before, scores, logits,
+      previous: previous.map((row, n) => spread(n, row)),
+      weights: weights.map((row, n) => spread(n, row)),
+    };
+  };
+
   // Numbers that look random and are the same everywhere: mulberry32, and normal ones after Box and Muller.
   const random = (seed) => {
     let a = seed >>> 0;
@@ -154,6 +207,6 @@
 
   window.TformerMaths = {
     sum, dot, norm, mix, softmax, softLookup, attendOne, gradients, speeds, rotate, nextProbabilities,
-    parameters, forwardFlops, cacheNumbers, onlineSoftmax, errorLeft, random,
+    parameters, forwardFlops, stepFlops, gpuMemory, trainingDays, cacheNumbers, onlineSoftmax, errorLeft, induction, random,
   };
 })();

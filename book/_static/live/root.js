@@ -4,7 +4,7 @@
   const { attendOne, gradients, norm, random, sum } = window.TformerMaths;
 
   define("the-root", {
-    state: { log: 6, scaled: true, seed: 1 },
+    state: { log: 6, scaled: true, seed: 6 },
     build(ui) {
       const S = 16;
       const show = ui.picture("Bars: the weights that one random query gives to sixteen random keys. The sentence below says the largest.");
@@ -30,8 +30,7 @@
           ]),
           line(left, base, width - left, base),
           line(left, base - (base - top) / S, width - left, base - (base - top) / S, { "stroke-dasharray": "4 4", opacity: 0.6 }),
-          text(width - left, base - (base - top) / S - 5, "equal weights", { anchor: "end", size: 13 }),
-          text(width / 2, base + 22, "16 keys", {}));
+          text(width / 2, base + 22, "16 keys (dashed: equal weights)", {}));
         const largest = Math.max(...weights);
         const read = 1 / sum(weights.map((a) => a * a));
         const push = atScores.map(Math.abs).sort((a, b) => a - b)[S / 2];

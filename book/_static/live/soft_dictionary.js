@@ -22,7 +22,7 @@
         const y = (v) => base - ((v - 6) / 15) * (base - low - 30);
         scale = (px) => 4 + ((px - left) / (width - left - right)) * 16;
         const found = softLookup(q, keys, values, h);
-        const curve = Array.from({ length: 161 }, (_, i) => 4 + i / 10).map((t) => [x(t), y(softLookup(t, keys, values, h).answer)]);
+        const curve = Array.from({ length: 641 }, (_, i) => 4 + i / 40).map((t) => [x(t), y(softLookup(t, keys, values, h).answer)]);
         show(width, 346,
           text(left - 4, 14, "weights", { anchor: "start" }),
           keys.map((k, s) => [

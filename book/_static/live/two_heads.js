@@ -36,7 +36,7 @@
         show(width, 250,
           heads.map((head, h) => {
             const at = 4 + h * (half + 16);
-            const shown = [head[0], head[1], sum(head.slice(2))];
+            const shown = [head[0], head[1], Math.max(0, sum(head.slice(2)))]; // no −0.00
             const step = half / 3;
             return [text(at, 16, `head ${h + 1}`, { anchor: "start" }), line(at, base, at + half, base),
               shown.map((a, s) => [
