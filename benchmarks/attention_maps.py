@@ -7,28 +7,24 @@ are the models' losses and how much the answer changes. Two minutes of one core,
 """
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
-from itertools import chain
 from typing import Any
 
 import torch
+from bert_page import Page
 from runs import BUILD, Runs
 from torch import Tensor, nn
 
 from tformer_lib import TransformerConfig, record_attention
+from tformer_lib.analysis import mask_heads
 from tformer_lib.book.datasets.mnist import ImageBatches, mnist
-from tformer_lib.book.datasets.text import wikipedia, wikipedia_sentences
 from tformer_lib.book.datasets.translation import translation_set
 from tformer_lib.book.recorded import record
 from tformer_lib.core.attention import Attend, FusedAttend, MultiHeadAttention
-from tformer_lib.data.masking import PretrainingBatches
 from tformer_lib.data.translation_set import TranslationSet
 from tformer_lib.files import replace_file
-from tformer_lib.models.bert import BERT, PretrainingBERT, bert_config, pretraining_loss
+from tformer_lib.measures.masked import masked_scores
 from tformer_lib.models.translator import Translator, translator_loss
 from tformer_lib.models.vit import ViT, image_loss
-from tformer_lib.tokenizers import WordPieceTokenizer
 from tformer_lib.training import fit, seed_everything
 
 SCRIPT = BUILD.parent / "book" / "_static" / "live" / "attention.js"
@@ -41,22 +37,6 @@ PHRASES = (("9:25 PM Taiwan Time", "21:25 Taipeh-Zeit"),)  # and two of the test
 DIGITS = (0, 1, 2, 3, 4)  # the first five of the test set
 
 
-@contextmanager
-def silent(layer: MultiHeadAttention, head: int) -> Iterator[None]:
-    """Within the `with`, W_o reads zeros in the place of this head."""
-
-    def hook(_: nn.Module, inputs: tuple[Tensor]) -> tuple[Tensor]:
-        heads = layer.split_heads(inputs[0]).clone()
-        heads[:, head] = 0
-        return (layer.merge_heads(heads),)
-
-    handle = layer.W_o.register_forward_pre_hook(hook)
-    try:
-        yield
-    finally:
-        handle.remove()
-
-
 def shown(model: nn.Module) -> nn.Module:
     """The model with backends that show their weights."""
     for module in model.modules():
@@ -65,18 +45,18 @@ def shown(model: nn.Module) -> nn.Module:
     return model.eval()
 
 
-def examine(layers: list[MultiHeadAttention], names: list[str], model: nn.Module, ask: Any) -> dict[str, Any]:
-    """Weights of each head, (blocks, heads, queries, keys), and what `ask` returns, with each head silenced.
+def examine(names: list[str], model: nn.Module, ask: Any) -> dict[str, Any]:
+    """Weights of each head, (layers, heads, queries, keys), and what `ask` returns, with each head silenced.
 
     `ask` runs the model and returns a row of (answer, probability) pairs for each place that is asked.
     """
     with torch.no_grad(), record_attention(model) as weights:
         answers = {"": ask()}
     maps = [weights[name][0] for name in names]
-    for block, layer in enumerate(layers):
-        for head in range(layer.n_heads):
-            with torch.no_grad(), silent(layer, head):
-                answers[f"{block}:{head}"] = ask()
+    for number, name in enumerate(names):
+        for head in range(model.get_submodule(name).n_heads):
+            with torch.no_grad(), mask_heads(model, [(name, head)]):
+                answers[f"{number}:{head}"] = ask()
     rounded = [[[[round(a, 3) for a in row] for row in head] for head in m.tolist()] for m in maps]
     return {"weights": rounded, "answers": answers}
 
@@ -89,22 +69,10 @@ def best(logits: Tensor, names: list[str], k: int = 3) -> list[list[Any]]:
 
 def of_bert() -> dict[str, Any]:
     """Chapter 7's model at a hole of three texts."""
-    text = " ".join(wikipedia("train"))
-    tokenizer = WordPieceTokenizer.train(text, 2000)
-    counts = torch.bincount(torch.tensor(tokenizer.encode(text)), minlength=tokenizer.vocab_size) + 1.0
-    sentences = wikipedia_sentences("train")
-    rows = [
-        PretrainingBatches(sentences, tokenizer, batch=b, length=n, steps=steps, seed=0, share=0.3)
-        for b, n, steps in ((128, 12, 400), (64, 24, 600))
-    ]
-    seed_everything(0)
-    config = bert_config(d_model=64, n_heads=4, n_blocks=2, dropout=0.0)
-    bert = BERT(config, tokenizer.vocab_size, max_len=24, make_backend=FusedAttend)
-    model = PretrainingBERT(bert)
-    model.masked_language.bias.data = (counts / counts.sum()).log()
-    history = fit(model, pretraining_loss, chain(*rows), steps=1000, lr=6e-3, warmup=60, progress=False)
+    page = Page()
+    tokenizer, model = page.tokenizer, page.pretrained(0, FusedAttend)
+    loss, _ = masked_scores(model, page.wikipedia_exam())
     shown(model)
-    layers = [block.self_attention for block in bert.transformer.blocks]
     names = [f"bert.transformer.blocks.{m}.self_attention" for m in range(2)]
     items = []
     for sentence in HOLES:
@@ -115,8 +83,8 @@ def of_bert() -> dict[str, Any]:
             return [best(model(torch.tensor([ids]))[0][0, hole], tokenizer.tokens)]
 
         words = [tokenizer.tokens[i] for i in ids]
-        items.append({"reads": words, "asks": words, "asked": [hole], **examine(layers, names, model, ask)})
-    return {"items": items, "loss": sum(history.loss[-50:]) / 50}
+        items.append({"reads": words, "asks": words, "asked": [hole], **examine(names, model, ask)})
+    return {"items": items, "loss": loss}
 
 
 def of_translator() -> dict[str, Any]:
@@ -128,7 +96,6 @@ def of_translator() -> dict[str, Any]:
     options = {"lr": 1e-2, "warmup": 65, "optimizer": "muon", "progress": False}
     history = fit(model, translator_loss, data.batches(650, tokens=500), steps=650, **options)
     shown(model)
-    layers = [block.cross_attention for block in model.decoder.blocks]
     names = [f"decoder.blocks.{m}.cross_attention" for m in range(2)]
     long = [pair for pair in data.test if len(data.tokenizer.encode(pair[1])) in (6, 7)]
     tokens = [data.tokenizer.decode([i]).replace(" ", "␣") for i in range(data.tokenizer.vocab_size)]
@@ -141,7 +108,7 @@ def of_translator() -> dict[str, Any]:
             return [best(row, answers) for row in model(source, target[:, :-1])[0]]
 
         reads, writes = ([*(tokens[i] for i in data.tokenizer.encode(text)), "end"] for text in pair)
-        found = examine(layers, names, model, ask)
+        found = examine(names, model, ask)
         items.append({"reads": reads, "asks": writes, "asked": list(range(len(writes))), **found})
     return {"items": items, "loss": sum(history.loss[-50:]) / 50}
 
@@ -157,7 +124,6 @@ def of_vit() -> dict[str, Any]:
     options = {"lr": 8e-3, "optimizer": "muon", "momentum": 0.9, "betas": (0.9, 0.95), "progress": False}
     history = fit(model, image_loss, batches, **options)
     shown(model)
-    layers = [block.self_attention for block in model.transformer.blocks]
     names = [f"transformer.blocks.{m}.self_attention" for m in range(3)]
     classes = [str(digit) for digit in range(10)]
     items = []
@@ -167,7 +133,7 @@ def of_vit() -> dict[str, Any]:
         def ask(image: Tensor = image) -> list[list[list[Any]]]:
             return [best(model(image)[0], classes)]
 
-        found = examine(layers, names, model, ask)
+        found = examine(names, model, ask)
         found["weights"] = [[[head[0]] for head in block] for block in found["weights"]]  # of the class token
         pixels = (image[0] / image.max() * 9).round().int().flatten().tolist()
         items.append({"true": int(truth[number]), "pixels": "".join(map(str, pixels)), "asked": [0], **found})

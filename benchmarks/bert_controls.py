@@ -17,127 +17,78 @@ lead, it would cost this one something as well.
 Eight minutes of one core.
 """
 
-import copy
 import time
 from functools import partial
-from itertools import chain
+from typing import Any
 
 import torch
+from bert_page import READING, ROWS, Page
 from runs import Runs
+from torch import Tensor
 
-from tformer_lib.book.datasets.intents import few_per_intent, intent_names, intent_utterances, slot_tags
+from tformer_lib.book.datasets.intents import few_per_intent
 from tformer_lib.book.datasets.reviews import few_per_label, review_sentences
-from tformer_lib.book.datasets.text import wikipedia, wikipedia_sentences
 from tformer_lib.book.models.baselines import tfidf_logistic_regression
 from tformer_lib.book.recorded import record
-from tformer_lib.data.labelled import LabelledBatches, encode_sentences, label_first_pieces
-from tformer_lib.data.masking import PretrainingBatches, mask_tokens
+from tformer_lib.data.labelled import LabelledBatches
 from tformer_lib.measures.labels import accuracy, entity_f1, word_tags
-from tformer_lib.measures.masked import hidden_places, masked_scores
-from tformer_lib.models.bert import BERT, PretrainingBERT, bert_config, pretraining_loss
+from tformer_lib.measures.masked import masked_scores
+from tformer_lib.models.bert import BERT
 from tformer_lib.models.classifiers import SequenceClassifier, TokenClassifier
 from tformer_lib.tokenizers import WordPieceTokenizer
-from tformer_lib.training import fine_tuning, fit, seed_everything
+from tformer_lib.training import fine_tuning
 
+BOTH = READING + sum(steps for *_, steps in ROWS)  # steps on Wikipedia and commands together
 SEEDS = [0, 1, 2]
 ARMS = {"from scratch": 2e-3, "Wikipedia": 4e-3, "then commands": 4e-3}  # with the page's learning rates
 
 
-def encoded(commands, tokenizer, names, tags):
-    """Tokens, mask, first places, intents, tags at first pieces."""
-    tokens, mask, first = encode_sentences([u.words for u in commands], tokenizer, length=20)
-    wanted = torch.tensor([names.index(u.intent) for u in commands])
-    slots = label_first_pieces(first, [[tags.index(t) for t in u.tags] for u in commands])
-    return tokens, mask, first, wanted, slots
+def tuned_on_few(page: Page, start: BERT, head: Any, labels: str, lr: float, seed: int) -> Tensor:
+    """Answers on the held-out commands after fine-tuning on five labelled ones an intent."""
+    few, held = page.encoded(few_per_intent(page.train, 5, seed=seed)), page.encoded(page.test)
+    batches = LabelledBatches(few.tokens, few.mask, getattr(few, labels), batch=32, steps=160, seed=seed)
+    tuned = fine_tuning.fine_tune(start, head, batches, lr=lr, dropout=0.1, seed=seed, progress=False)
+    return fine_tuning.predict(tuned, held.tokens, held.mask)
 
 
-def holes(tokens, mask, tokenizer, steps, seed):
-    """Batches for `pretraining_loss`: commands with three tokens of ten hidden."""
-    chance, nothing = torch.Generator().manual_seed(seed), torch.zeros(len(tokens), dtype=torch.long)
-    for x, m, _ in LabelledBatches(tokens, mask, nothing, batch=64, steps=steps, seed=seed):
-        inputs, targets = mask_tokens(x, tokenizer, share=0.3, generator=chance)
-        yield inputs, None, m, targets, None
+def slots(page: Page, start: BERT, lr: float, seed: int) -> float:
+    """F1 of slots on the held-out commands."""
+    answers = tuned_on_few(page, start, partial(TokenClassifier, labels=len(page.tags)), "slots", lr, seed)
+    first, lengths = page.encoded(page.test).first, [len(u.words) for u in page.test]
+    return float(entity_f1([u.tags for u in page.test], word_tags(answers, first, page.tags, lengths)))
 
 
-def run(tokenizer: WordPieceTokenizer, ids: torch.Tensor, seed: int) -> dict:
+def run(page: Page, seed: int) -> dict:
     """All of the page's steps with one seed."""
-    old, new = map(wikipedia_sentences, ("train", "validation"))
-    train, test = map(intent_utterances, ("train", "validation"))
-    names, tags = intent_names(), slot_tags()
-    hole, vocab = tokenizer.special_tokens["[MASK]"], tokenizer.vocab_size
-    rows = [
-        PretrainingBatches(old, tokenizer, batch=b, length=n, steps=steps, seed=seed, share=0.3)
-        for b, n, steps in ((128, 12, 400), (64, 24, 600))
-    ]
-    exam = hidden_places(PretrainingBatches(new, tokenizer, batch=64, length=24, steps=20, seed=1), hole)
-    seed_everything(seed)
-    config = bert_config(d_model=64, n_heads=4, n_blocks=2, dropout=0.0)
-    model = PretrainingBERT(BERT(config, vocab, max_len=24))
-    counts = torch.bincount(ids, minlength=vocab) + 1.0
-    model.masked_language.bias.data = (counts / counts.sum()).log()
-    fit(model, pretraining_loss, chain(*rows), steps=1000, lr=6e-3, warmup=60, progress=False)
-    loss, right = masked_scores(model, exam)
-
-    everything, held = (encoded(part, tokenizer, names, tags) for part in (train, test))
-    reader = copy.deepcopy(model)
-    reader.next_sentence = None
-    batches = holes(*everything[:2], tokenizer, 500, seed)
-    fit(reader, pretraining_loss, batches, steps=500, lr=8e-3, warmup=40, progress=False)
-    exam = hidden_places(holes(*held[:2], tokenizer, 20, 1), hole)
-    result = {"loss": loss, "right": right, "commands": masked_scores(reader, exam)[0]}
-
-    few = few_per_intent(train, 5, seed=seed)
-    tokens, mask, _, wanted, slots = encoded(few, tokenizer, names, tags)
+    model = page.pretrained(seed)
+    loss, right = masked_scores(model, page.wikipedia_exam())
+    reader = page.read_on(model, seed)
+    result = {"loss": loss, "right": right, "commands": masked_scores(reader, page.exam())[0]}
     starts = [fine_tuning.first_weights(model.bert), model.bert, reader.bert]
-    on, off = names.index("HassTurnOn"), names.index("HassTurnOff")
+    on, off = page.names.index("HassTurnOn"), page.names.index("HassTurnOff")
+    true = page.encoded(page.test).intents
     for (arm, lr), start in zip(ARMS.items(), starts, strict=True):
-        answers = []
-        for labels, head in (
-            (wanted, partial(SequenceClassifier, classes=len(names))),
-            (slots, partial(TokenClassifier, labels=len(tags))),
-        ):
-            batches = LabelledBatches(tokens, mask, labels, batch=32, steps=160, seed=seed)
-            tuned = fine_tuning.fine_tune(start, head, batches, lr=lr, dropout=0.1, seed=seed, progress=False)
-            answers.append(fine_tuning.predict(tuned, *held[:2]))
-        said = answers[0]
-        swapped = ((held[3] == on) & (said == off)) | ((held[3] == off) & (said == on))
-        found = word_tags(answers[1], held[2], tags, [len(u.words) for u in test])
+        head = partial(SequenceClassifier, classes=len(page.names))
+        said = tuned_on_few(page, start, head, "intents", lr, seed)
+        swapped = ((true == on) & (said == off)) | ((true == off) & (said == on))
         result[arm] = {
-            "intents": float(accuracy(answers[0], held[3])),
-            "slots": float(entity_f1([u.tags for u in test], found)),
+            "intents": float(accuracy(said, true)),
+            "slots": slots(page, start, lr, seed),
             "swapped": int(swapped.sum()),
-            "of": int(((held[3] == on) | (held[3] == off)).sum()),
+            "of": int(((true == on) | (true == off)).sum()),
         }
     return result
 
 
-def alone(tokenizer: WordPieceTokenizer, ids: torch.Tensor, seed: int, steps: int = 500) -> dict:
+def alone(page: Page, seed: int, steps: int) -> dict:
     """F1 of slots without Wikipedia, from random weights and after commands alone."""
-    train, test = map(intent_utterances, ("train", "validation"))
-    names, tags = intent_names(), slot_tags()
-    hole, vocab = tokenizer.special_tokens["[MASK]"], tokenizer.vocab_size
-    everything, held = (encoded(part, tokenizer, names, tags) for part in (train, test))
-    seed_everything(seed)
-    config = bert_config(d_model=64, n_heads=4, n_blocks=2, dropout=0.0)
-    reader = PretrainingBERT(BERT(config, vocab, max_len=24), next_sentence=False)
-    counts = torch.bincount(ids, minlength=vocab) + 1.0
-    reader.masked_language.bias.data = (counts / counts.sum()).log()
-    scratch = copy.deepcopy(reader.bert)
-    batches = holes(*everything[:2], tokenizer, steps, seed)
-    fit(reader, pretraining_loss, batches, steps=steps, lr=8e-3, warmup=40, progress=False)
-    exam = hidden_places(holes(*held[:2], tokenizer, 20, 1), hole)
-    result = {"commands": masked_scores(reader, exam)[0]}
-
-    few = few_per_intent(train, 5, seed=seed)
-    tokens, mask, _, _, slots = encoded(few, tokenizer, names, tags)
-    for arm, start in {"from scratch": scratch, "commands alone": reader.bert}.items():
-        batches = LabelledBatches(tokens, mask, slots, batch=32, steps=160, seed=seed)
-        head = partial(TokenClassifier, labels=len(tags))
-        tuned = fine_tuning.fine_tune(start, head, batches, lr=4e-3, dropout=0.1, seed=seed, progress=False)
-        answers = fine_tuning.predict(tuned, *held[:2])
-        found = word_tags(answers, held[2], tags, [len(u.words) for u in test])
-        result[arm] = float(entity_f1([u.tags for u in test], found))
-    return result
+    fresh = page.fresh(seed, next_sentence=False)
+    reader = page.read_on(fresh, seed, steps)
+    return {
+        "commands": masked_scores(reader, page.exam())[0],
+        "from scratch": slots(page, fresh.bert, 4e-3, seed),
+        "commands alone": slots(page, reader.bert, 4e-3, seed),
+    }
 
 
 def opinions(tokenizer: WordPieceTokenizer, seed: int) -> dict:
@@ -159,16 +110,17 @@ def main() -> None:
     start = time.process_time()
     torch.set_num_threads(1)
     runs = Runs("bert_controls")
-    text = " ".join(wikipedia("train"))
-    tokenizer = WordPieceTokenizer.train(text, 2000)
-    ids = torch.tensor(tokenizer.encode(text))
+    page = Page()
+    tokenizer = page.tokenizer
     results = {
         "pieces": [runs.keep("pieces", seed, make=partial(opinions, tokenizer, seed)) for seed in SEEDS],
-        "alone": [runs.keep("alone", seed, make=partial(alone, tokenizer, ids, seed)) for seed in SEEDS],
-        "alone_longer": [
-            runs.keep("alone", seed, 1500, make=partial(alone, tokenizer, ids, seed, 1500)) for seed in SEEDS
+        "alone": [
+            runs.keep("alone", seed, READING, make=partial(alone, page, seed, READING)) for seed in SEEDS
         ],
-        "runs": [runs.keep("page", seed, make=partial(run, tokenizer, ids, seed)) for seed in SEEDS],
+        "alone_longer": [
+            runs.keep("alone", seed, BOTH, make=partial(alone, page, seed, BOTH)) for seed in SEEDS
+        ],
+        "runs": [runs.keep("page", seed, READING, make=partial(run, page, seed)) for seed in SEEDS],
     }
     seconds = max(time.process_time() - start, sum(runs.seconds.values()))
     print(record("bert_controls", results, seeds=SEEDS, cpu_seconds=seconds))

@@ -7,9 +7,11 @@ two heads if nothing else is said. It is trained for 200 steps of 64 sequences. 
 of four for each model alike, by 64 pairs (16 keys) that are drawn apart, with seed 0; with it the seeds 0, 1
 and 2 are then judged on others.
 
-Each run is kept in `_build/long_sequences`, so that the script may be stopped and begun again.
+Each run is kept in `_build/long_sequences`, so that the script may be stopped and begun again. With `--add`
+the models that the record in the repository holds stay as they are, and only new ones are run.
 """
 
+import argparse
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -19,7 +21,7 @@ from runs import Runs
 
 from tformer_lib.book.datasets.recall import associative_recall, recall_batches
 from tformer_lib.book.models.recall import RecallModel, recall_accuracy, recall_loss
-from tformer_lib.book.recorded import record
+from tformer_lib.book.recorded import record, recorded
 from tformer_lib.core.attention import Attend, Backend
 from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.efficient.delta import DeltaAttend
@@ -70,6 +72,7 @@ MODELS: dict[tuple[str, str], Kind] = {  # task and name
     ("recall", "full, then a window"): Kind((Attend, window)),
     ("recall", "a window, then linear"): Kind((window, linear)),
     ("recall", "linear, then a window"): Kind((linear, window)),
+    ("recall", "linear, then linear"): Kind((linear, linear)),
 }
 
 
@@ -98,9 +101,19 @@ def run(task: str, name: str, rate: float, seed: int) -> dict[str, Any]:
 
 def main() -> None:
     """Makes what is not there yet, and records all of it."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--add", action="store_true", help="run only what the record does not hold")
+    options = parser.parse_args()
     torch.set_num_threads(1)
     results: dict[str, Any] = {"steps": STEPS, "batch": BATCH, "rates": list(RATES)}
+    spent = 0.0
+    if options.add:
+        there = recorded("long_sequences")
+        assert results.items() <= there["results"].items(), "the record is of other runs"
+        results, spent = there["results"], there["cpu_seconds"]
     for task, name in MODELS:
+        if name in results.get(task, {}):
+            continue
 
         def kept(rate: float, seed: int, task: str = task, name: str = name) -> dict[str, Any]:
             return RUNS.keep(task, name, rate, seed, make=partial(run, task, name, rate, seed))
@@ -112,7 +125,7 @@ def main() -> None:
             "chosen_by": {str(rate): sweep[rate]["chosen_by"] for rate in RATES},
             "seeds": [kept(best, seed)["right"] for seed in SEEDS],
         }
-    record("long_sequences", results, seeds=list(SEEDS), cpu_seconds=sum(RUNS.seconds.values()))
+    record("long_sequences", results, seeds=list(SEEDS), cpu_seconds=spent + sum(RUNS.seconds.values()))
 
 
 if __name__ == "__main__":

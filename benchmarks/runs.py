@@ -74,11 +74,16 @@ class Runs:
             found = result if isinstance(result, dict) else {}
             if goes_on:
                 seconds = max(seconds, found.get("seconds", 0.0))
-            content = {"key": key, "cpu_seconds": round(seconds, 1), "result": result}
-            replace_file(self.path(*key), json.dumps(content).encode())
+            self.put(*key, result=result, seconds=seconds)
             shown = (f"{name} {number:.4g}" for name, number in found.items() if isinstance(number, float))
             print(*key, f"({seconds:.1f} s)", *shown, flush=True)
         return self.get(*key)
+
+    def put(self, *key: Part, result: Any, seconds: float) -> None:
+        """Keep a result that is there already, as one from a record is, with the processor time it took."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        content = {"key": key, "cpu_seconds": round(seconds, 1), "result": result}
+        replace_file(self.path(*key), json.dumps(content).encode())
 
     def kept(self) -> dict[tuple[Part, ...], Any]:
         """All results that are kept, by their keys."""

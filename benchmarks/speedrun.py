@@ -1,7 +1,7 @@
 """The two-core speedrun: in how little processor time does a model learn what nanoGPT's recipe learns?
 
-`python benchmarks/speedrun.py [--entry NAME] [--seeds 3] [--shares] [--record]` trains an entry from each
-seed and prints what it needed. The rules:
+`python benchmarks/speedrun.py [--entry NAME] [--seeds 3] [--shares] [--record] [--add]` trains an entry from
+each seed and prints what it needed. The rules:
 
 1. The text is Shakespeare's plays, 34 to train on and 4 held out, in characters. An entry gets the first,
    the number of different characters and a seed, and nothing that was learned before its clock started.
@@ -22,7 +22,8 @@ is one. It yields after each step, where its clock is stopped, and returns its m
 The recipe's own run takes two minutes a seed and is kept in `_build/speedrun/`. `--shares` takes each of the
 changes away that lead to our entry, and adds each of those that it was tried with. To have the ratio as most
 laptops would, set ATEN_CPU_CAPABILITY=avx2, MKL_ENABLE_INSTRUCTIONS=AVX2 and ONEDNN_MAX_CPU_ISA=AVX2.
-`--record` records all that is kept.
+`--record` records all that is kept. `--add` counts what the record in the repository holds as kept, so that
+only what is new is run.
 """
 
 import argparse
@@ -43,7 +44,7 @@ from torch import Tensor, nn
 from tformer_lib.book.models.recipes import BASELINE, BATCH, CONTEXT
 from tformer_lib.book.models.speedrun import CHANGES, PLAIN, Run, Settings, counts, fast
 from tformer_lib.book.models.speedrun_tried import TRIED
-from tformer_lib.book.recorded import record
+from tformer_lib.book.recorded import record, recorded
 from tformer_lib.data.windows import RandomWindows
 from tformer_lib.models.language import language_loss
 from tformer_lib.training import count_parameters, fit
@@ -193,6 +194,20 @@ def row(name: str, seed: int, result: dict[str, Any], target: float) -> str:
     )
 
 
+def restore(kept: Runs) -> None:
+    """Keep what is recorded and not kept, the goals among it."""
+    results = recorded("speedrun")["results"]
+    runs = {("baseline", line["seed"]): line for line in results["baseline"]}
+    for kind, name in (("entry", "entries"), ("share", "shares"), ("tried", "tried")):
+        runs |= {(kind, run["name"], run["instructions"], run["seed"]): run for run in results[name]}
+    about = {"name", "instructions", "seed", "target", "table"}
+    for key, line in runs.items():
+        if not kept.done(*key):
+            own = about if key[0] != "baseline" else {"seed"}
+            result = {name: value for name, value in line.items() if name not in own}
+            kept.put(*key, result=result, seconds=line["cpu_seconds"])
+
+
 def gather(kept: Runs) -> None:
     """Record all that is kept."""
     found = kept.kept()
@@ -224,17 +239,19 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=SEEDS, help="how many, from 0")
     parser.add_argument("--shares", action="store_true", help="our entry without each of its changes")
     parser.add_argument("--record", action="store_true", help="record all that is kept")
+    parser.add_argument("--add", action="store_true", help="run only what the record does not hold")
     options = parser.parse_args()
     torch.set_num_threads(1)
     kept, text, instructions = Runs("speedrun"), load(None), torch.backends.cpu.get_cpu_capability()
+    if options.add:
+        restore(kept)
     for seed in range(options.seeds):
         target = kept.keep("baseline", seed, make=partial(baseline, text, seed))["loss"]
         runs = {("entry", options.entry): ENTRIES[options.entry][1]}
         if options.shares:
             without = {name: replace(Settings(), **fields) for name, fields in CHANGES.items()}
             runs |= {("share", name): partial(fast, settings=each) for name, each in without.items()}
-            more = TRIED.items()
-            runs |= {("tried", name): partial(fast, settings=s, build=build) for name, (s, build) in more}
+            runs |= {("tried", name): partial(fast, **how) for name, how in TRIED.items()}
         for (kind, name), entry in runs.items():
             make = partial(measure, entry, text, seed)
             print(row(name, seed, kept.keep(kind, name, instructions, seed, make=make), target), flush=True)

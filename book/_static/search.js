@@ -29,7 +29,8 @@
     return engine;
   };
 
-  // The results of one query, best first: a term that is the query, sections, other terms, works, code.
+  // The results of one query, best first: a term that is the query, sections (one that explains it first), other
+  // terms, works, code.
   const ask = async (pagefind, query) => {
     const kinds = Object.keys(GROUPS);
     const answers = await Promise.all(kinds.map((kind) => pagefind.search(query, { filters: { kind } })));
@@ -42,10 +43,12 @@
       }),
     );
     const wanted = british(query);
-    const exact = found.term.filter((term) =>
-      [term.meta.title, ...(term.meta.names || "").split("|")].some((name) => british(name) === wanted),
-    );
+    const named = (one) =>
+      [one.meta.title, ...(one.meta.names || "").split("|")].some((name) => british(name) === wanted);
+    const exact = found.term.filter(named);
     const others = found.term.filter((term) => !exact.includes(term));
+    // The section that explains a term bears its names, and stands before those that only say them.
+    found.section.sort((a, b) => named(b) - named(a));
     const results = [...exact.slice(0, 1), ...found.section, ...exact.slice(1), ...others, ...found.aside, ...found.work, ...found.reference];
     const total = results.length && answers.reduce((sum, answer) => sum + answer.results.length, 0);
     const shorter = query.replace(FILLING, " ").trim();

@@ -28,6 +28,7 @@ EXPECTED = {
     ("recall", "full, then a window"): (2, [Attend, SlidingWindow]),
     ("recall", "a window, then linear"): (2, [SlidingWindow, LinearAttend]),
     ("recall", "linear, then a window"): (2, [LinearAttend, SlidingWindow]),
+    ("recall", "linear, then linear"): (2, [LinearAttend, LinearAttend]),
     ("rewriting", "gated"): (2, [DeltaAttend]),
 }
 
@@ -49,3 +50,13 @@ def test_models(script, key, monkeypatch):
 def test_all_have_the_same_sweep(script):
     assert set(EXPECTED) <= set(script.MODELS)
     assert len(script.RATES) == 4
+
+
+def test_what_is_recorded_is_not_run_again(script, monkeypatch):
+    before, found = script.recorded("long_sequences"), {}
+    monkeypatch.setattr(script, "record", lambda name, results, **more: found.update(results))
+    monkeypatch.setattr(script, "run", lambda *key: pytest.fail(f"{key} was run"))
+    monkeypatch.setattr("sys.argv", ["long_sequences.py", "--add"])
+    script.main()
+    assert found == before["results"]
+    assert set(before["results"]["recall"]) == {name for task, name in script.MODELS if task == "recall"}

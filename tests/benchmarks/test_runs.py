@@ -45,6 +45,12 @@ def runs(tmp_path, monkeypatch):
     return Runs("trial")
 
 
+def test_a_result_from_elsewhere_is_kept(runs):
+    runs.put("page", 0, result={"loss": 1.5}, seconds=12.34)
+    assert runs.keep("page", 0, make=pytest.fail) == {"loss": 1.5}
+    assert runs.seconds == {("page", 0): 12.3}
+
+
 def test_a_run_is_made_once(runs):
     made = []
 

@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from functools import partial
+from itertools import product
 
 import pytest
 import torch
@@ -21,6 +22,7 @@ from tformer_lib.book.models.speedrun import (
     orthogonalise_all,
     schedule,
 )
+from tformer_lib.book.models.speedrun_tried import TRIED
 from tformer_lib.book.recorded import recorded
 from tformer_lib.data.windows import consecutive_windows
 
@@ -249,3 +251,24 @@ def test_our_entry_needs_at_most_a_tenth_as_recorded(speedrun):
 def test_each_change_was_taken_away():
     shares = recorded("speedrun")["results"]["shares"]
     assert {line["name"] for line in shares} == set(CHANGES)
+
+
+def test_each_trial_was_made_from_three_seeds():
+    tried = recorded("speedrun")["results"]["tried"]
+    assert sorted((line["name"], line["seed"]) for line in tried) == sorted(product(TRIED, range(3)))
+
+
+def test_a_record_is_restored_as_it_was(speedrun, tmp_path, monkeypatch):
+    kept, found = runs_module.Runs(tmp_path), {}
+    kept.put("share", "GELU", "AVX512", 0, result={"cpu_seconds": 1.0, "loss": 9.0}, seconds=1.0)
+    speedrun.restore(kept)
+    monkeypatch.setattr(speedrun, "record", lambda name, results, **more: found.update(results))
+    speedrun.gather(kept)
+    before = recorded("speedrun")["results"]
+    changed = [line for line in before["shares"] if (line["name"], line["seed"]) == ("GELU", 0)]
+    assert len(changed) == 1
+    for name in ("baseline", "entries", "shares", "tried"):
+        assert [line for line in found[name] if line.get("loss") != 9.0] == [
+            line for line in before[name] if line not in changed
+        ]
+    assert sum(line["loss"] == 9.0 for line in found["shares"]) == 1  # what is kept already stays

@@ -25,8 +25,9 @@ def test_each_record_is_complete_and_has_its_script(name):
 
 
 def test_every_script_has_its_record():
-    scripts = {path.stem for path in BENCHMARKS.glob("*.py")} - {"runs"}  # which they import
-    assert scripts == set(NAMES)
+    scripts = {path.stem for path in BENCHMARKS.glob("*.py")} - {"runs", "bert_page"}  # which they import
+    waiting = {"gpu"}  # records only where there is CUDA
+    assert scripts - waiting <= set(NAMES) <= scripts
 
 
 def test_what_is_recorded_is_read_again(tmp_path, monkeypatch):

@@ -14,6 +14,7 @@ from tformer_lib.core.positions import (
     LearnedPositions,
     RelativeBias,
     Rotary,
+    Rotary2D,
     SinusoidalPositions,
     sinusoidal,
 )
@@ -161,6 +162,82 @@ def test_rotary_with_rescaled_frequencies(agree):
     halved = Rotary(8, rescale=lambda w: w.where(w > 0.5, 0.0))  # only the fastest pair turns
     assert torch.equal(halved(x)[..., 2:], x[..., 2:])
     agree(halved(x)[..., :2], Rotary(8)(x)[..., :2])
+
+
+@pytest.mark.parametrize(("d_head", "grid", "before"), [(4, (3, 5), 1), (8, (4, 2), 0), (12, (1, 6), 3)])
+@pytest.mark.parametrize("base", [100.0, 7.0])
+def test_rotary_2d_is_the_papers_rotation_by_the_row_and_by_the_column(d_head, grid, before, base, agree):
+    """Token by token: half of the features by the matrices of the row, half by those of the column."""
+    (rows, columns), half = grid, d_head // 2
+    x = torch.randn(2, 3, before + rows * columns, d_head)
+    expected = x.clone()
+    for n in range(rows * columns):
+        for place, part in ((n // columns, slice(half)), (n % columns, slice(half, None))):
+            token = x[..., before + n : before + n + 1, part]
+            expected[..., before + n : before + n + 1, part] = rotary_by_matrices(token, place, base)
+    found = Rotary2D(d_head, grid, base=base, before=before)(x)
+    agree(found, expected)
+    assert torch.equal(found[..., :before, :], x[..., :before, :])
+
+
+def plane_scores(q, k, grid, **choices):
+    """The scores of one query and one key put at all places of a grid: (tokens, tokens)."""
+    turn = Rotary2D(q.shape[-1], grid, **choices)
+    n = turn.before + grid[0] * grid[1]
+    return turn(q.expand(n, -1)) @ turn(k.expand(n, -1)).mT
+
+
+@pytest.mark.parametrize("centred", [False, True])
+@properties
+@given(r=st.integers(0, 5), c=st.integers(0, 4), down=st.integers(0, 9), right=st.integers(0, 9))
+def test_rotary_2d_scores_depend_on_the_offsets_of_row_and_column_only(centred, r, c, down, right):
+    q, k = torch.randn(2, 1, 8)
+    here = plane_scores(q, k, (6, 5), before=0, centred=centred).reshape(6, 5, 6, 5)
+    there = plane_scores(q, k, (6 + down, 5 + right), before=0, centred=centred)
+    there = there.reshape(6 + down, 5 + right, 6 + down, 5 + right)[down:, right:, down:, right:]
+    torch.testing.assert_close(here[r, c], there[r, c], rtol=0, atol=1e-10)
+
+
+def test_rotary_2d_scores_do_depend_on_the_row_and_on_the_column():
+    scores = plane_scores(*torch.randn(2, 1, 8), (2, 2), before=0)[0]
+    assert len({round(score, 6) for score in scores.tolist()}) == 4
+
+
+def test_the_class_token_stands_at_the_corner_or_in_the_middle(agree):
+    """It is never turned; centred, it scores a patch by how far that is from the middle."""
+    q, k = torch.randn(2, 1, 8)
+
+    def seen(side, centred):
+        return plane_scores(q, k, (side, side), centred=centred)[0, 1:].reshape(side, side)
+
+    agree(seen(4, False), seen(6, False)[:4, :4])
+    agree(seen(4, True), seen(6, True)[1:5, 1:5])
+    assert not torch.allclose(seen(4, False), seen(4, True))
+    agree(*(plane_scores(q, k, (3, 3), centred=centred)[1:, 1:] for centred in (False, True)))
+
+
+def test_rotary_2d_in_a_layer_and_its_gradient():
+    x = torch.randn(2, 7, 12, requires_grad=True)
+    assert torch.autograd.gradcheck(Rotary2D(12, (2, 3)), x)
+    layer = MultiHeadAttention(12, 3, rotary=Rotary2D(4, (2, 3)))
+    before = layer(x)
+    layer.rotary = None
+    assert not torch.allclose(layer(x), before)
+    assert Rotary2D(12, (2, 3))(x.float()).dtype == torch.float32
+
+
+def test_rotary_2d_says_what_does_not_fit():
+    with pytest.raises(ValueError, match="4 must divide d_head=6"):
+        Rotary2D(6, (2, 2))
+    with pytest.raises(ValueError, match="the number of rows"):
+        Rotary2D(8, (0, 2))
+    turn = Rotary2D(8, (2, 2))
+    with pytest.raises(ValueError, match="a grid of 2 x 2 patches behind 1 other tokens is 5 tokens"):
+        turn(torch.randn(1, 1, 4, 8))
+    with pytest.raises(ValueError, match="from place 1"):
+        turn(torch.randn(1, 1, 5, 8), 1)
+    with pytest.raises(ValueError, match="heads of width 8"):
+        turn(torch.randn(1, 1, 5, 12))
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from tformer_lib.core.patches import from_patches, to_patches
+from tformer_lib.core.positions import Rotary2D
 from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.models.masked_autoencoder import MaskedAutoencoder, reconstruction_loss
 from tformer_lib.models.vit import ViT
@@ -91,6 +92,12 @@ def test_it_learns_to_fill_in():
 def test_some_are_hidden_and_some_seen(hidden):
     with pytest.raises(ValueError, match="some of 16 patches are hidden"):
         make(hidden=hidden)
+
+
+@pytest.mark.parametrize("parts", [{"registers": 2}, {"rotary": Rotary2D(8, (4, 4))}])
+def test_the_encoder_has_a_table_and_no_registers(parts):
+    with pytest.raises(ValueError, match="must have learned positions, and no registers"):
+        MaskedAutoencoder(ViT(SMALL, image_size=8, patch_size=2, **parts), SMALL)
 
 
 def test_all_images_show_as_many():

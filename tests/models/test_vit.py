@@ -10,6 +10,7 @@ from tformer_lib import record_attention
 from tformer_lib.book.published import PUBLISHED
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.patches import to_patches
+from tformer_lib.core.positions import Rotary2D
 from tformer_lib.core.transformer import Transformer, TransformerConfig
 from tformer_lib.models.vit import ViT, image_loss, resize_positions
 from tformer_lib.training import count_parameters
@@ -99,6 +100,49 @@ def test_dropout_falls_on_the_embedded_patches_in_training_only():
     assert 0.3 < (seen[0] == 0).float().mean() < 0.7
     model.eval()
     torch.testing.assert_close(model(x), model(x))
+
+
+@pytest.mark.parametrize("pool", ["class", "mean"])
+def test_registers_stand_behind_the_class_token_without_a_place(pool):
+    model, x, first = build(pool=pool, registers=3), images(), int(pool == "class")
+    assert model.positions.max_len == 6 + first
+    assert model.registers.shape == (3, 16)
+    tokens = model.patch_embed(to_patches(x, 4)) + model.positions.table[first:]
+    before = [model.registers.expand(3, 3, 16)]
+    if pool == "class":
+        before.insert(0, (model.class_token + model.positions.table[0]).expand(3, 1, 16))
+    h = model.transformer(torch.cat([*before, tokens], dim=1))
+    torch.testing.assert_close(model.features(x), h)
+    read = h[:, 0] if pool == "class" else h[:, 3:].mean(dim=1)  # a mean is of patches only
+    torch.testing.assert_close(model(x), model.head(read))
+    logits = model(x)
+    model.registers.data += torch.randn(3, 16)
+    assert not torch.allclose(model(x), logits, atol=1e-3)  # and yet they matter
+    assert build(pool=pool).registers is None
+    assert model.resized((8, 16)).registers.shape == (3, 16)
+
+
+@pytest.mark.parametrize("registers", [0, 2])
+@pytest.mark.parametrize("pool", ["class", "mean"])
+def test_rotary_replaces_the_table_and_grows_with_the_image(pool, registers):
+    turn = Rotary2D(8, (2, 3), before=registers + (pool == "class"))
+    model = build(pool=pool, registers=registers, rotary=turn)
+    assert model.positions is None
+    assert not any("positions" in name for name, _ in model.named_parameters())
+    larger = model.resized((16, 20))
+    assert larger(images(size=(16, 20))).shape == (3, 5)
+    assert turn.grid == (2, 3)  # the model's own is as it was
+    assert torch.equal(larger.resized((8, 12))(images()), model(images()))
+    logits = model(images())
+    for block in model.transformer.blocks:
+        block.self_attention.rotary = None
+    assert not torch.allclose(model(images()), logits, atol=1e-4)
+
+
+@pytest.mark.parametrize(("grid", "before"), [((3, 2), 1), ((2, 3), 0), ((2, 3), 2)])
+def test_rotary_for_another_grid_is_an_error(grid, before):
+    with pytest.raises(ValueError, match=r"has a grid of \(2, 3\) behind 1 other tokens"):
+        build(rotary=Rotary2D(8, grid, before=before))
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def prepare(folder: Path, tree: Path) -> Path:
                 archive.extractall(site)
                 metadata = next(n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
                 needs = HeaderParser().parsestr(archive.read(metadata).decode()).get_all("Requires-Dist", [])
-            link(closure([*needs, "ipykernel"], extra="book"), site)
+            link(closure([*needs, "ipykernel"], extra="book") - {"tformer-lib"}, site)
             _write_kernelspec(jupyter / "kernels" / KERNEL, python, folder / "ipython")
             done.touch()
     return jupyter

@@ -27,6 +27,8 @@ WRITTEN = {
     "10_vit",
     "11_image_gpt_and_sound",
     "12_long_sequences",
+    "13_inside",
+    "14_scale",
 }
 MOST_WORDS, MOST_CELLS, LEAST_DRAWINGS = 2_500, 30, 3
 FIRST_SECTION = re.compile(r"^## ", re.MULTILINE)

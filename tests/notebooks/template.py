@@ -16,7 +16,9 @@ NUMBERED = re.compile(r"\$\$\s*\(eq-[\w-]+\)|:label:\s*eq-[\w-]+")
 EXERCISE = re.compile(r"\{exercise(?:-start)?\}[^\n]*\n(?:\s*:(?!label)[^\n]*\n)*\s*:label:\s*(\S+)")
 SOLUTION = re.compile(r"\{solution(?:-start)?\}\s*(\S+)")
 LEAST_EXERCISES = 6
-HEAD = re.compile(r"^\*(?:Easy|Medium|Hard) · (?:code|paper|experiment) · about \d+ minutes\*$", re.MULTILINE)
+HEAD = re.compile(
+    r"^\*(?:Easy|Medium|Hard) · (?:code|paper|figure|experiment) · about \d+ minutes\*$", re.MULTILINE
+)
 CHECKED = re.compile(r"\bcheck\(\s*[\"']([\w.]+)[\"']")
 FOLD = "<details><summary>Solution</summary>"
 

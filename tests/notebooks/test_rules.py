@@ -222,7 +222,7 @@ BROKEN = [
         add_output("y = x = 1", v4.new_output("stream", name="stdout", text="/tmp/ipykernel_9/1.py\n")),
     ),
     ("plain_text", "emoji", replace("An example.", "An example \U0001f600.")),
-    ("file_size", "bytes", replace("An example.", "x" * 1_800_001)),
+    ("file_size", "bytes", replace("An example.", "x" * 3_200_001)),
     ("opening", "label", replace("(ch-made)=", "")),
     ("opening", "label", replace("# A made chapter", "## A made chapter")),
     ("opening", "lacks **You need**", replace("**You need**", "You need")),

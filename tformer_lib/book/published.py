@@ -186,6 +186,20 @@ def _bert(name: str, blocks: int, width: int, heads: int, millions: int) -> Publ
     )
 
 
+def llama_config(blocks: int, width: int, heads: int, kv_heads: int, hidden: int) -> TransformerConfig:
+    """The block of the Llama family: RMSNorm, SwiGLU, shared keys, no biases."""
+    return TransformerConfig(
+        d_model=width,
+        n_heads=heads,
+        n_blocks=blocks,
+        d_hidden=hidden,
+        n_kv_heads=kv_heads,
+        norm="rms",
+        activation="swiglu",
+        bias=False,
+    )
+
+
 def _llama(
     name: str,
     blocks: int,
@@ -197,16 +211,7 @@ def _llama(
     published: float,
     **facts: Any,
 ) -> Published:
-    config = TransformerConfig(
-        d_model=width,
-        n_heads=heads,
-        n_blocks=blocks,
-        d_hidden=hidden,
-        n_kv_heads=kv_heads,
-        norm="rms",
-        activation="swiglu",
-        bias=False,
-    )
+    config = llama_config(blocks, width, heads, kv_heads, hidden)
     return Published(
         name, "llama", config, vocab_size=vocab, length=0, classes=vocab, published=published, **facts
     )

@@ -1,7 +1,7 @@
 """Positions: ways to tell a transformer where each token stands.
 
-Two add a vector to each token, and `Rotary` turns queries and keys; `ALiBi` and `RelativeBias`, which add
-to the scores, stand in `tformer_lib.core.score_bias` and can be had from here as well.
+Two add a vector to each token; `Rotary`, and `Rotary2D` in a plane, turn queries and keys. `ALiBi` and
+`RelativeBias`, which add to the scores, stand in `tformer_lib.core.score_bias` and can be had from here too.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from tformer_lib.core.score_bias import ALiBi as ALiBi
 from tformer_lib.core.score_bias import RelativeBias as RelativeBias
 from tformer_lib.core.shapes import check_heads, check_tokens
-from tformer_lib.numbers import real, whole
+from tformer_lib.numbers import flag, real, whole
 
 
 def sinusoidal(
@@ -191,7 +191,95 @@ class Rotary(nn.Module):
     def forward(self, x: Float[Tensor, "*batch N Dh"], offset: int = 0) -> Float[Tensor, "*batch N Dh"]:
         check_heads(x, self.d_head)
         precise = torch.promote_types(x.dtype, torch.float32)
-        in_order = x.to(precise).clone(memory_format=torch.contiguous_format)
-        turns = _turns(x.shape[-2], self.d_head, offset, self.base, self.rescale, precise, x.device)
-        pairs = torch.view_as_complex(in_order.unflatten(-1, (-1, 2)))
-        return torch.view_as_real(pairs * turns).flatten(-2).to(x.dtype)
+        return _turned(
+            x, _turns(x.shape[-2], self.d_head, offset, self.base, self.rescale, precise, x.device)
+        )
+
+
+def _turned(x: Tensor, turns: Tensor) -> Tensor:
+    """Each pair (x_2i, x_2i+1) of each token, read as a complex number, times its entry of `turns`."""
+    in_order = x.to(turns.real.dtype).clone(memory_format=torch.contiguous_format)
+    pairs = torch.view_as_complex(in_order.unflatten(-1, (-1, 2)))
+    return torch.view_as_real(pairs * turns).flatten(-2).to(x.dtype)
+
+
+class Rotary2D(nn.Module):
+    """Turns the first half of a patch's pairs by r w_i and the second by c w_i, in row r and column c.
+
+    With w_i = base^(-4i/Dh), i = 0 ... Dh/4 - 1. The places of two patches enter their score through the
+    difference of their rows and that of their columns alone, so that no table has to grow with the image.
+
+    Tokens that stand before the patches, as a class token does, are no patches and are not turned: they are
+    at the origin of rows and columns. With `centred=False` that is the place of the first patch, at the upper
+    left; with `centred=True` it is the middle of the grid, wherever that is. Scores among patches are the
+    same either way, those with the tokens before them are not.
+
+    Args:
+        d_head: the width Dh of a head, a multiple of 4.
+        grid: the rows and columns of patches, which come in reading order.
+        base: the frequencies fall geometrically from 1 towards 1 / base.
+        before: how many tokens stand before the patches.
+        centred: whether rows and columns are counted from the middle of the grid.
+
+    Raises:
+        ValueError: if `d_head` is no multiple of 4, a size is out of range, or `base` not positive; in
+            forward, if the tokens are not those of the grid, or the input is not `d_head` wide.
+        TypeError: if a size is no whole number; in forward, if the input has no floating-point numbers.
+
+    Source:
+        Heo et al. 2024, section 3.2 (axial frequencies, with base 100).
+    """
+
+    def __init__(
+        self,
+        d_head: int,
+        grid: tuple[int, int],
+        *,
+        base: float = 100.0,
+        before: int = 1,
+        centred: bool = False,
+    ):
+        super().__init__()
+        self.d_head = check_pairs(d_head)
+        if self.d_head % 4:
+            raise ValueError(
+                f"half of the pairs turn by rows, half by columns: 4 must divide d_head={d_head}"
+            )
+        rows, columns = grid
+        self.grid = whole("the number of rows", rows, 1), whole("the number of columns", columns, 1)
+        self.base, self.before = real("base", base, "(0, inf)"), whole("before", before, 0)
+        self.centred = flag("centred", centred)
+
+    def forward(self, x: Float[Tensor, "*batch N Dh"], offset: int = 0) -> Float[Tensor, "*batch N Dh"]:
+        check_heads(x, self.d_head)
+        (rows, columns), n = self.grid, self.before + self.grid[0] * self.grid[1]
+        if offset != 0 or x.shape[-2] != n:
+            raise ValueError(
+                f"a grid of {rows} x {columns} patches behind {self.before} other tokens is {n} tokens, read "
+                f"at once; got {x.shape[-2]} tokens from place {offset}"
+            )
+        precise = torch.promote_types(x.dtype, torch.float32)
+        return _turned(
+            x, _plane(self.d_head, self.grid, self.base, self.before, self.centred, precise, x.device)
+        )
+
+
+@lru_cache(maxsize=64)
+@torch.inference_mode(False)
+def _plane(
+    d: int,
+    grid: tuple[int, int],
+    base: float,
+    before: int,
+    centred: bool,
+    dtype: torch.dtype,
+    device: torch.device,
+) -> Tensor:
+    """cos + i sin of the angles of `Rotary2D`, (before + rows * columns, Dh/2) complex numbers."""
+    rows, columns = (torch.arange(side, device="cpu", dtype=torch.float64) for side in grid)
+    if centred:
+        rows, columns = rows - rows.mean(), columns - columns.mean()
+    places = torch.cartesian_prod(rows, columns).reshape(-1, 2)  # reading order
+    angles = (places[:, :, None] * _frequencies(d // 2, base)).flatten(1)
+    angles = torch.cat([angles.new_zeros(before, d // 2), angles])
+    return torch.complex(angles.cos().to(dtype), angles.sin().to(dtype)).to(device)

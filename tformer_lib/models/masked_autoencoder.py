@@ -24,7 +24,8 @@ class MaskedAutoencoder(nn.Module):
         hidden: the share of the patches that is hidden, rounded to whole patches.
 
     Raises:
-        ValueError: if no patch would be hidden, or none seen.
+        ValueError: if no patch would be hidden, or none seen; if the encoder has registers, or no table of
+            positions.
 
     Source:
         He et al. 2022, section 3. They normalise each patch's pixels first, which we leave out.
@@ -32,6 +33,8 @@ class MaskedAutoencoder(nn.Module):
 
     def __init__(self, encoder: ViT, decoder: TransformerConfig, *, hidden: float = 0.75):
         super().__init__()
+        if encoder.positions is None or encoder.registers is not None:
+            raise ValueError("the encoder must have learned positions, and no registers")
         patches = encoder.grid[0] * encoder.grid[1]
         self.seen = patches - round(hidden * patches)
         if not 0 < self.seen < patches:
@@ -60,6 +63,7 @@ class MaskedAutoencoder(nn.Module):
         if counts != [self.seen]:
             raise ValueError(f"every image shows {self.seen} patches, got images that show {counts}")
         vit = self.encoder
+        assert vit.positions is not None  # seen to when the model was built
         x = vit.positions.table[-hidden.shape[1] :] + vit.patch_embed(to_patches(images, vit.patch_size))
         x = x[~hidden].unflatten(0, (len(images), self.seen))  # (B, seen, D)
         if vit.class_token is not None:

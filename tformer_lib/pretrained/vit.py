@@ -69,7 +69,7 @@ def sources(model: ViT, names: Iterable[str]) -> list[Source]:
     """What the file must hold for this model."""
     theirs = "vit." if any(name.startswith("vit.") for name in names) else ""
     d, f, p = model.config.d_model, model.config.d_hidden or 4 * model.config.d_model, model.patch_size
-    places = model.positions.max_len
+    places = 1 + model.grid[0] * model.grid[1]
 
     projection = f"{theirs}embeddings.patch_embeddings.projection"
     found = [

@@ -8,11 +8,18 @@ from tformer_lib.book.drawings import (
     gpt,
     heads,
     image_gpt,
+    inside_features,
+    inside_grokking,
+    inside_induction,
     layers,
     long_sequences,
     modern_decoder,
     notation,
     positions,
+    scale_costs,
+    scale_law,
+    scale_parallel,
+    scale_tuning,
     sequences,
     skip_norm,
     transformer,
@@ -20,6 +27,7 @@ from tformer_lib.book.drawings import (
     vit,
 )
 from tformer_lib.book.drawings.attention import softmax
+from tformer_lib.scale.pipeline import pipeline_order, pipeline_times
 
 SCORES = [-3.56, -0.22, -0.89, -5.56, -14.22]
 WEIGHTS = softmax(SCORES)
@@ -545,6 +553,101 @@ def sound_to_columns(**changes):
     return image_gpt.sound_to_columns(**(arguments | changes))
 
 
+def induction_circuit(**changes):
+    arguments = {"tokens": ["the", "grey", "cat", "sat", "the", "grey"]}
+    return inside_induction.induction_circuit(**(arguments | changes))
+
+
+def stream_bus(**changes):
+    return inside_induction.stream_bus(**({"tokens": ("grey", "cat")} | changes))
+
+
+def patched_runs(**changes):
+    arguments = {
+        "clean": list("ABCDA"),
+        "corrupted": list("CBADA"),
+        "place": 1,
+        "differences": (12.3, 0.4, -12.1),
+    }
+    return inside_induction.patched_runs(**(arguments | changes))
+
+
+def patched_paths(**changes):
+    arguments = {
+        "outcomes": {"Q": "12.3", "K": "−12.1", "V": "12.2", "logits": "12.3"},
+        "measured": "logit of B minus D",
+    }
+    return inside_induction.patched_paths(**(arguments | changes))
+
+
+def features_in_a_plane(**changes):
+    pentagon = [
+        [math.cos(0.3 + 1.2566 * k) for k in range(5)],
+        [math.sin(0.3 + 1.2566 * k) for k in range(5)],
+    ]
+    pair = [[1.0, -1.0, 0.02, 0.0, 0.0], [0.0, 0.0, 0.99, -1.01, 0.03]]
+    weights = {"density 1": [[0.0, 1.0, 0, 0, 0], [0.0, 0.0, 0, 0, 1.0]], "0.2": pair, "0.02": pentagon}
+    return inside_features.features_in_a_plane(**({"weights": weights} | changes))
+
+
+def clock_addition(**changes):
+    return inside_grokking.clock_addition(**({"p": 5, "a": 3, "b": 4, "frequencies": [1, 2]} | changes))
+
+
+def where_the_bytes_are(**changes):
+    names = ("parameters", "gradients", "copy", "averages", "rest")
+    sizes = {"a GPT of Chapter 8": (2e6, 2e6, 0, 4e6, 2e7), "7 billion": (14e9, 14e9, 27e9, 54e9, 20e9)}
+    models = {model: dict(zip(names, of, strict=True)) for model, of in sizes.items()}
+    return scale_costs.where_the_bytes_are(**({"models": models} | changes))
+
+
+def cut_ways():
+    return scale_parallel.cut_ways(4)
+
+
+def averaged_gradients():
+    return scale_parallel.data_parallel(8, "57,856 bytes")
+
+
+def ring_of_three():
+    return scale_parallel.ring_all_reduce([[1, 2, 3], [10, 20, 30], [100, 200, 300]])
+
+
+def gathered_layer():
+    return scale_parallel.sharded("13,120 bytes")
+
+
+def hidden_halves():
+    return scale_parallel.tensor_parallel(16, 64, "8,192 bytes")
+
+
+def pipeline_bubbles():
+    schedules = {"GPipe": "gpipe", "1F1B": "1f1b"}
+    return scale_parallel.pipeline_schedules(
+        {name: pipeline_times(pipeline_order(kind, 3, 4)) for name, kind in schedules.items()}
+    )
+
+
+def keys_that_travel():
+    return scale_parallel.ring_attention(4)
+
+
+def coherent_step(**changes):
+    x = [0.8, -1.1, 0.3, 1.5, -0.6, -0.9]
+    weights = [0.2, 0.3, -0.4, 0.1, -0.3, 0.5]
+    step = [0.1, -0.1, 0.1, 0.1, -0.1, -0.1]
+    return scale_tuning.coherent_step(**({"x": x, "weights": weights, "step": step} | changes))
+
+
+def one_budget(**changes):
+    runs = [
+        ("too small", 11700, 5.35e6, 1.91),
+        ("best", 41240, 1.75e6, 1.81),
+        ("too large", 151584, 5.1e5, 1.89),
+    ]
+    return scale_law.one_budget(**({"runs": runs} | changes))
+
+
 EXAMPLES = (
     soft_lookup,
     attention_matrices,
@@ -623,4 +726,20 @@ EXAMPLES = (
     noise_and_back,
     dit_block,
     sound_to_columns,
+    induction_circuit,
+    stream_bus,
+    patched_runs,
+    patched_paths,
+    features_in_a_plane,
+    clock_addition,
+    where_the_bytes_are,
+    cut_ways,
+    averaged_gradients,
+    ring_of_three,
+    gathered_layer,
+    hidden_halves,
+    pipeline_bubbles,
+    keys_that_travel,
+    coherent_step,
+    one_budget,
 )

@@ -113,6 +113,18 @@ REQUIRED = {  # the slips that readers of such books make most, each where it be
     "long_sequences.linear_step": ["read before written", "not divided"],
     "long_sequences.low_rank_columns": ["E for the values too", "softmax over queries"],
     "long_sequences.crossing": ["scores alone", "projections counted"],
+    "inside.prefix_score": ["the token itself", "keys and queries exchanged"],
+    "inside.copying_score": ["singular values", "absolute value of the real part"],
+    "inside.settled_after": ["the first time", "one too late"],
+    "inside.patching_effect": ["ratio of means", "not measured from the base"],
+    "inside.topk_columns": ["chosen over tokens", "no ReLU", "centre not taken away"],
+    "inside.wave_logits": ["c added", "sine", "mean"],
+    "scale.bytes_per_gpu": ["no float32 copy", "parameters first", "everything divided"],
+    "scale.ring_states": ["never added", "an unfinished sum passed on", "added again"],
+    "scale.best_size": ["parabola in N", "the best run", "left in the logarithm"],
+    "scale.averaged_gradient": ["mean of means", "counted within a process only", "zero times NaN"],
+    "scale.window_numbers": ["the whole batch", "one order for all epochs", "the rest of an epoch dropped"],
+    "scale.signal_and_noise": ["mean over entries", "signal with its noise", "sizes exchanged"],
 }
 
 

@@ -6,8 +6,17 @@ import pytest
 import torch
 
 from tformer_lib.book.models import speedrun_tried
-from tformer_lib.book.models.speedrun import FastDecoder, Settings, fast
-from tformer_lib.book.models.speedrun_tried import TRIED, Averaged, Capped, Half, ValueResidual, compiled
+from tformer_lib.book.models.speedrun import FastDecoder, Settings, fast, windows
+from tformer_lib.book.models.speedrun_tried import (
+    TRIED,
+    Averaged,
+    Capped,
+    Half,
+    ValueResidual,
+    compiled,
+    short_windows_first,
+    small_batches_first,
+)
 
 VOCAB = 5
 TINY = replace(Settings(), width=16, hidden=16, rows=7, steps=3, batch=2, warmup=1)
@@ -84,11 +93,31 @@ def test_no_compiler(monkeypatch):
     assert not speedrun_tried.has_compiler()
 
 
+@pytest.mark.parametrize(
+    ("batches", "first", "then"),
+    [
+        (windows, (16, 65), (16, 65)),
+        (short_windows_first, (32, 33), (16, 65)),
+        (small_batches_first, (8, 65), (24, 65)),
+    ],
+    ids=["entry", "short rows first", "small batches first"],
+)
+def test_schedules_have_as_many_steps_and_tokens_as_the_entry(batches, first, then):
+    text = torch.arange(5000)
+    made = list(batches(text, Settings(), 0))
+    assert [tuple(batch.shape) for batch in made] == [first] * 65 + [then] * 65
+    assert sum(batch[:, 1:].numel() for batch in made) == 130 * 16 * 64
+    for batch in made:
+        assert torch.equal(batch[:, 1:], batch[:, :-1] + 1)  # each is a piece of the text
+    assert not torch.equal(made[0][:8, 0], made[65][:8, 0])  # and the second half has new ones
+    again = list(batches(text, Settings(), 0))
+    assert all(torch.equal(one, two) for one, two in zip(made, again, strict=True))
+
+
 @pytest.mark.parametrize("name", [name for name in TRIED if name != "compiled"])
 def test_each_trains(name):
-    _, build = TRIED[name]
-    settings = replace(TINY, blocks=2) if "two" in name else TINY
-    run, losses, models = fast(torch.arange(400) % VOCAB, VOCAB, 0, settings, build), [], []
+    how = TRIED[name] | {"settings": replace(TINY, blocks=2) if "two" in name else TINY}
+    run, losses, models = fast(torch.arange(400) % VOCAB, VOCAB, 0, **how), [], []
 
     def whole():
         models.append((yield from run))

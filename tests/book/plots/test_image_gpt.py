@@ -13,9 +13,11 @@ PICTURE = torch.tensor([[0.1, 0.9], [0.4, 0.6]])
 PICTURES = plots.as_pictures(PICTURE.expand(3, 1, 2, 2), known=3)
 RATIOS = {"block 1": torch.tensor([[1.0, 2.0, math.nan], [20.0, 4.0, 0.5]])}
 MEL = {"one": torch.rand(4, 6), "two": torch.rand(4, 6)}
+PROBES = {"deep": [[0.25, 0.8, 0.9]], "two runs": [[0.25, 0.8], [0.26, 0.7]], "control": [[0.25, 0.65, 0.7]]}
 FIGURES = {
     "completions": plots.completions({"true": PICTURES, "model": PICTURES}, columns=2),
     "neighbourhoods": plots.neighbourhoods(RATIOS, reach=1),
+    "probe_depths": plots.probe_depths(PROBES, 0.9),
     "mel_spectrograms": sound.mel_spectrograms(
         MEL, [300.0, 800.0, 1800.0, 3000.0], frame=20, hop=10, rate=100, patch=2
     ),
@@ -53,3 +55,14 @@ def test_spectrograms_have_seconds_across_and_hertz_up():
     assert first.get_yticks()[0] == pytest.approx(0.4)
     assert last.get_xlabel() == "time (s)"
     assert len(first.lines) == 2 + 1  # between three patches across and two up
+
+
+def test_a_probe_is_drawn_in_per_cent_from_the_first_block_on():
+    axis = FIGURES["probe_depths"].axes[0]
+    deep, control = (
+        next(line for line in axis.lines if line.get_label() == name) for name in ("deep", "control")
+    )
+    assert list(deep.get_xdata()) == [1, 2]
+    assert deep.get_ydata() == pytest.approx([80, 90])
+    assert control.get_linestyle() == "--"
+    assert "25%" in [text.get_text() for text in axis.texts]

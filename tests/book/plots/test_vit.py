@@ -15,11 +15,19 @@ MAPS = {"block 1": torch.rand(3, 2, 2), "rollout": torch.rand(3, 2, 2)}
 WEIGHTS = torch.tensor([[0.1, 0.2, 0.4, 0.3], [1.0, 0.0, 0.0, 0.0]])
 ORDERS = {"highest first": [70.0, 20.0, 10.0], "ink": [70.0, 25.0, 12.0], "at random": [70.0, 68.0, 66.0]}
 ORDERS["lowest first"] = [70.0, 70.0, 69.0]
+SIZES = {
+    "enlarged": {"learned": {28: [90.0, 96.0], 56: [20.0, 40.0]}, "rotary, middle": {28: [95.0], 56: [50.0]}},
+    "moved": {"border repeated": {42: [60.0, 80.0, 70.0]}},
+}
 FIGURES = {
     "against_training_images": plots.against_training_images(CURVES),
     "position_similarity": plots.position_similarity(COSINES, 2, 3),
     "attention_maps": plots.attention_maps(IMAGES, MAPS),
     "deletions": plots.deletions(ORDERS),
+    "other_sizes": plots.other_sizes(SIZES),
+    "patch_lengths": plots.patch_lengths(
+        {"none": [[0.2, 0.8], [0.4, 0.6]], "4 registers": [[0.5, 0.5]]}, 3.0
+    ),
 }
 
 
@@ -67,3 +75,24 @@ def test_deletions_has_a_line_an_order():
     assert axis.get_ylim()[0] == 0
     with pytest.raises(ValueError, match="zip"):
         plots.deletions({str(k): [1.0] for k in range(6)})
+
+
+def test_other_sizes_has_a_panel_a_test_and_reaches_from_the_worst_run_to_the_best():
+    first, second = FIGURES["other_sizes"].axes
+    assert [axis.get_title() for axis in (first, second)] == ["enlarged", "moved"]
+    line, _, (bar,) = first.containers[0]
+    assert list(line.get_ydata()) == [93, 30]
+    (_, low), (_, high) = bar.get_segments()[1]
+    assert (low, high) == pytest.approx((20, 40))
+    assert len(first.containers) == 2
+    assert list(second.containers[0][0].get_ydata()) == [70]
+    with pytest.raises(KeyError, match="guessing"):
+        plots.other_sizes({"": {"guessing": {28: [0.1]}}})
+
+
+def test_patch_lengths_draws_each_run_and_their_mean_in_per_cent():
+    (axis,) = FIGURES["patch_lengths"].axes
+    drawn = [list(stairs.get_data().values) for stairs in axis.patches]
+    assert drawn == [pytest.approx(x) for x in ([20, 80], [40, 60], [30, 70], [50, 50], [50, 50])]
+    assert list(axis.patches[0].get_data().edges) == [0, 1.5, 3]
+    assert [text.get_text() for text in axis.figure.legends[0].get_texts()] == ["none", "4 registers"]

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tformer_lib.book.drawings.drawing import Drawing
-from tformer_lib.book.drawings.primitives import Scene
+from tformer_lib.book.drawings.primitives import Scene, Strength
 from tformer_lib.book.drawings.roles import KEY, QUERY, STREAM, VALUE, WEIGHTS, Role
 
 WIDTH, HEIGHT = 160, 100
@@ -230,3 +230,30 @@ def _long(scene: Scene) -> None:
     for i in range(n):
         for j in range(max(0, i - 2), i + 1):
             scene.box(left + cell * j, top + cell * i, cell, cell, role=WEIGHTS, strength="full")
+
+
+@_card("13_inside", "Inside a transformer", "Six tokens that repeat; the last finds what followed its like.")
+def _inside(scene: Scene) -> None:
+    x = [8 + 25 * i for i in range(6)]
+    roles = (KEY, VALUE, None, None, KEY, None)
+    for i in range(6):
+        strength: Strength = "plain" if i == 5 else "full" if roles[i] else "pale"
+        scene.box(
+            x[i], 52, 20, 20, role=roles[i] or (None if i == 5 else STREAM), strength=strength, radius=6
+        )
+    scene.arrow((x[0] + 10, 48), (x[0] + 10, 38), (x[1] + 6, 38), (x[1] + 6, 48))  # one back, written in
+    scene.line((x[4] + 10, 48), (x[4] + 10, 22), (x[1] + 14, 22), (x[1] + 14, 48), role=WEIGHTS, width=5)
+    scene.arrow((x[1] + 10, 76), (x[1] + 10, 90), (x[5] + 10, 90), (x[5] + 10, 76))
+
+
+@_card("14_scale", "Training at scale", "Four processes in a ring; each holds one quarter of the model.")
+def _scale(scene: Scene) -> None:
+    corners = ((14, 8), (90, 8), (90, 66), (14, 66))  # clockwise
+    for mine, (x, y) in enumerate(corners):
+        for i in range(4):
+            strength: Strength = "full" if i == mine else "pale"
+            scene.box(x + 14 * i, y, 14, 30, role=KEY if i == mine else STREAM, strength=strength, radius=2)
+    scene.arrow((72, 23), (88, 23))
+    scene.arrow((118, 41), (118, 63))
+    scene.arrow((88, 81), (72, 81))
+    scene.arrow((42, 63), (42, 41))

@@ -40,7 +40,8 @@ class Drawing:
         self.wide, self.narrow = wide, narrow
 
     def __str__(self) -> str:
-        return f"{self.title.rstrip('.')}. {self.description}"
+        title = self.title.rstrip(".")
+        return f"{title}{'' if title.endswith('?') else '.'} {self.description}"
 
     __repr__ = __str__
 

@@ -156,7 +156,9 @@ def shared_heads(
     """
     if any(n < 1 or n_heads % n for n in shares):
         raise ValueError(f"heads of keys must divide {n_heads}, got {listed(shares, 'shares')}")
-    said = "; ".join(f"{n} heads of keys: {cost}" for n, cost in zip(shares, costs, strict=True))
+    said = "; ".join(
+        f"{n} {'head' if n == 1 else 'heads'} of keys: {cost}" for n, cost in zip(shares, costs, strict=True)
+    )
     description = (
         f"{len(shares)} rows. In each, {n_heads} query heads stand above the heads of keys and values that "
         f"they read; a line leads from every query head to its key head, neighbours to the same. {said}."

@@ -933,10 +933,10 @@ def _entity_inputs(g: torch.Generator) -> list[tuple]:
 
 @exercise("bert.entity_f1", inputs=_entity_inputs)
 def entity_f1(true: Sentences, predicted: Sentences) -> float:
-    """2 r / (t + p) for r entities found rightly, of t true and p predicted, 0 if r = 0: a float.
+    """2 r / (t + p) for r entities found correctly, of t true and p predicted, 0 if r = 0: a float.
 
     An entity is a B- and the I- of its type that follow directly in the same sentence; an I- that continues
-    nothing makes none. It is found rightly if its sentence, its type and both its ends are.
+    nothing makes none. It is found correctly if its sentence, its type and both its ends are.
     """
 
     def entities(sentences: Sentences) -> set[Entity]:

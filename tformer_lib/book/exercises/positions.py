@@ -250,8 +250,8 @@ rotary.mistake(
 
 rotary.mistake(
     "pairs left in halves",
-    "The pairs are neighbours and rightly turned, but all first features come before all second ones: stack "
-    "the two along a new last axis and flatten it.",
+    "The pairs are neighbours and correctly turned, but all first features come before all second ones: "
+    "stack the two along a new last axis and flatten it.",
     lambda x: torch.cat((rotary(x)[:, 0::2], rotary(x)[:, 1::2]), dim=1),
 )
 

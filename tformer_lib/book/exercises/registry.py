@@ -34,6 +34,8 @@ CHAPTERS = (
     "vit",
     "image_gpt",
     "long_sequences",
+    "inside",
+    "scale",
 )
 Inputs = Callable[[torch.Generator], Sequence[tuple]]
 

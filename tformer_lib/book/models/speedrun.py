@@ -6,7 +6,7 @@ each step, where the clock may be stopped, and returns its model, which maps tok
 """
 
 import math
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -225,12 +225,18 @@ class StackedMuon:
             stack.sub_(orthogonalise_all(ahead, self.polynomials, self.square), alpha=length)
 
 
+def windows(text: Int[Tensor, "*T"], settings: Settings, seed: int) -> Iterable[Int[Tensor, "B M"]]:
+    """The entry's batches: in each step as many windows of 64 characters, and the character after each."""
+    return RandomWindows(text, batch=settings.batch, length=WINDOW, steps=settings.steps, seed=seed)
+
+
 def fast(
     text: Tensor,
     vocab: int,
     seed: int,
     settings: Settings | None = None,
     build: Callable[[int, Settings], FastDecoder] = FastDecoder,
+    batches: Callable[[Tensor, Settings, int], Iterable[Tensor]] = windows,
 ) -> Run:
     """Our entry in the table "gradients": one block, tables of characters, Muon.
 
@@ -240,6 +246,7 @@ def fast(
         seed: of the first weights and of the batches.
         settings: other ones than the entry's.
         build: makes the model.
+        batches: cuts the text into `settings.steps` batches (B, N + 1), with N <= 64.
     """
     s = settings or Settings()
     seed_everything(seed)
@@ -251,8 +258,7 @@ def fast(
     groups = [{"params": others, "peak": s.table_rate}]
     groups += [] if s.muon else [{"params": matrices, "peak": s.rate}]
     adam = torch.optim.Adam(groups, fused=True, betas=(0.8, 0.98), eps=1e-10)
-    shape = {"batch": s.batch, "length": WINDOW, "steps": s.steps}
-    for step, batch in enumerate(RandomWindows(text, seed=seed, **shape)):
+    for step, batch in enumerate(batches(text, s, seed)):
         logits, nexts = model(batch[:, :-1]), batch[:, 1:]
         loss = F.cross_entropy(logits.flatten(0, 1), nexts.flatten())
         loss.backward()

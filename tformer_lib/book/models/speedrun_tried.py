@@ -1,7 +1,8 @@
-"""What the speedrun's entry was tried with and does without: `FastDecoder` with one thing more."""
+"""What the speedrun's entry was tried with and does without: another model, or other batches."""
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import torch
 import torch._inductor.config
@@ -9,9 +10,10 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from tformer_lib.book.models.speedrun import CHANGES, FastDecoder, Settings
+from tformer_lib.book.models.speedrun import CHANGES, WINDOW, FastDecoder, Settings
+from tformer_lib.data.windows import RandomWindows
 
-Build = Callable[[int, Settings], FastDecoder]
+LATER = 1000  # added to a seed, for the batches of the second half
 
 
 class Capped(FastDecoder):
@@ -98,11 +100,33 @@ def has_compiler() -> bool:
     return True
 
 
+def short_windows_first(
+    text: Int[Tensor, "*T"], settings: Settings, seed: int
+) -> Iterator[Int[Tensor, "B M"]]:
+    """In the first half of the steps windows of half the length, and twice as many of them."""
+    half = settings.steps // 2
+    yield from RandomWindows(text, batch=2 * settings.batch, length=WINDOW // 2, steps=half, seed=seed)
+    rest = settings.steps - half
+    yield from RandomWindows(text, batch=settings.batch, length=WINDOW, steps=rest, seed=seed + LATER)
+
+
+def small_batches_first(
+    text: Int[Tensor, "*T"], settings: Settings, seed: int
+) -> Iterator[Int[Tensor, "B M"]]:
+    """Batches of half the size in the first half of the steps, and as much larger ones in the second."""
+    half, less = settings.steps // 2, settings.batch // 2
+    yield from RandomWindows(text, batch=less, length=WINDOW, steps=half, seed=seed)
+    more, rest = settings.batch + less, settings.steps - half
+    yield from RandomWindows(text, batch=more, length=WINDOW, steps=rest, seed=seed + LATER)
+
+
 TWO_BLOCKS = replace(Settings(), **CHANGES["two blocks, half the rows"])
-TRIED: dict[str, tuple[Settings, Build]] = {
-    "logits capped at 15": (Settings(), Capped),
-    "a running mean of the weights": (Settings(), Averaged),
-    "two blocks, values of the first in both": (TWO_BLOCKS, ValueResidual),
-    "products in bfloat16": (Settings(), Half),
-    "compiled": (Settings(), compiled),
+TRIED: dict[str, dict[str, Any]] = {  # what `fast` is called with
+    "logits capped at 15": {"build": Capped},
+    "a running mean of the weights": {"build": Averaged},
+    "two blocks, values of the first in both": {"settings": TWO_BLOCKS, "build": ValueResidual},
+    "products in bfloat16": {"build": Half},
+    "compiled": {"build": compiled},
+    "windows of 32 first, then of 64": {"batches": short_windows_first},
+    "batches of 8 first, then of 24": {"batches": small_batches_first},
 }

@@ -60,7 +60,7 @@ def learning(curves: Mapping[str, Sequence[Point]], lines: Mapping[str, float]) 
 
 @book_style
 def next_sentence(accuracy: Mapping[str, Mapping[str, float]]) -> BookFigure:
-    """Shares of pairs judged rightly: a group of bars for each kind of wrong pair, and the line of chance.
+    """Shares of pairs judged correctly: a group of bars for each kind of wrong pair, and the line of chance.
 
     Args:
         accuracy: from a model's name to its accuracy by kind of pair; the same kinds for all.
@@ -77,7 +77,7 @@ def next_sentence(accuracy: Mapping[str, Mapping[str, float]]) -> BookFigure:
     axis.set_yticks([k + width * (len(accuracy) - 1) / 2 for k in range(len(kinds))], kinds)
     axis.invert_yaxis()
     axis.tick_params(axis="y", length=0)
-    axis.set(xlabel="share judged rightly (dotted: chance)", xlim=(0, 0.85))
+    axis.set(xlabel="share judged correctly (dotted: chance)", xlim=(0, 0.85))
     legend_above(axis)
     return figure
 

@@ -9,10 +9,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from tformer_lib.book.plots.style import (
+    BLUE,
     GREY,
+    ORANGE,
     RED,
     BookFigure,
     book_style,
+    legend_above,
     new_figure,
 )
 
@@ -99,3 +102,34 @@ def as_pictures(pixels: Float[Tensor, "B 1 height width"], known: int | None = N
     if known is not None:
         flat[:, known:] = torch.nan
     return list(flat.view(len(pixels), *pixels.shape[2:]))
+
+
+@book_style
+def probe_depths(curves: Mapping[str, Sequence[Sequence[float]]], pixels: float) -> BookFigure:
+    """What a probe names at each depth, in per cent: a line a run, and the pixels as a dotted one.
+
+    The axis begins at 60%. What is named before the first block, where that is less, is written at its foot.
+
+    Args:
+        curves: from a model, three at most, to its runs, each the shares named before the first block and
+            after each. The last model is drawn dashed, for it is the control.
+        pixels: the share named by the same probe on the pixels.
+    """
+    figure, axis = new_figure(height=3.2)
+    looks = [(BLUE, "o-"), (ORANGE, "-"), (GREY, "s--")]
+    last = list(curves)[-1]
+    for (name, runs), (colour, line) in zip(curves.items(), looks[: len(curves)], strict=True):
+        colour, line = looks[2] if name == last else (colour, line)
+        for i, run in enumerate(runs):
+            y = [100 * share for share in run[1:]]
+            label = name if i == 0 else None
+            axis.plot(range(1, len(run)), y, line, color=colour, markersize=4, linewidth=1.3, label=label)
+    axis.axhline(100 * pixels, color=RED, linewidth=1, linestyle=(0, (1, 2)), label="the pixels")
+    before = [100 * run[0] for runs in curves.values() for run in runs]
+    axis.text(0, 60.8, f"{sum(before) / len(before):.0f}%", ha="center", va="bottom", color=GREY)
+    axis.plot([0], [60], "v", color=GREY, markersize=5, clip_on=False)
+    depths = max(len(run) for runs in curves.values() for run in runs)
+    axis.set_xticks(range(depths), ["before", *(str(m) for m in range(1, depths))])
+    axis.set(xlabel="after block", ylabel="named correctly (%)", ylim=(60, 96), xlim=(-0.7, depths - 0.7))
+    legend_above(axis)
+    return figure

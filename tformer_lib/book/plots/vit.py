@@ -136,3 +136,64 @@ def deletions(curves: Mapping[str, Sequence[float]]) -> BookFigure:
     axis.set_xticks(range(max(map(len, curves.values()))))
     legend_above(axis)
     return figure
+
+
+PLACES = {  # colour, marker and dashes of the ways to tell where a patch is
+    "learned": (BLUE, "o", "-"),
+    "learned, mean": (BLUE, "o", "--"),
+    "border repeated": (SKY, "v", ":"),
+    "rotary, corner": (ORANGE, "^", "-"),
+    "rotary, middle": (GREEN, "s", "-"),
+    "rotary, mean": (PURPLE, "D", "--"),
+}
+
+
+@book_style
+def other_sizes(panels: Mapping[str, Mapping[str, Mapping[int, Sequence[float]]]]) -> BookFigure:
+    """Accuracy in per cent against the side of the image: a panel a test, a line a way to tell places.
+
+    A marker is the mean over runs, its bar reaches from the worst run to the best.
+
+    Args:
+        panels: from a title to ways, of `PLACES`; from a way to sides; from a side to per cents, one a run.
+    """
+    figure, axes = new_figure(len(panels), height=2.7 * len(panels), squeeze=False)
+    for axis, (title, ways) in zip(axes[:, 0], panels.items(), strict=True):
+        for i, (name, sizes) in enumerate(ways.items()):
+            colour, marker, dashes = PLACES[name]
+            means = [mean(runs) for runs in sizes.values()]
+            reach = [
+                [abs(m - far(runs)) for m, runs in zip(means, sizes.values(), strict=True)]
+                for far in (min, max)
+            ]
+            places = [
+                side + 0.35 * (i - (len(ways) - 1) / 2) for side in sizes
+            ]  # so that bars do not overlap
+            options: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": dashes, "label": name}
+            axis.errorbar(places, means, yerr=reach, capsize=3, **options)
+        axis.set(title=title, ylabel="accuracy (%)", ylim=(0, 102))
+        axis.set_xticks(sorted({side for sizes in ways.values() for side in sizes}))
+    axes[-1, 0].set_xlabel("side of the image (pixels)")
+    legend_above(*axes[:, 0])
+    return figure
+
+
+@book_style
+def patch_lengths(shares: Mapping[str, Sequence[Sequence[float]]], largest: float) -> BookFigure:
+    """How long the patches' columns are, in units of their median: a line a model, faint for each run.
+
+    Args:
+        shares: from a model, two at most, to its runs, each the shares of columns in bins of equal width.
+        largest: where the last bin ends; the first begins at 0.
+    """
+    figure, axis = new_figure(height=3.2)
+    for (name, runs), colour in zip(shares.items(), (BLUE, ORANGE)[: len(shares)], strict=True):
+        n = len(runs[0])
+        edges = [largest * i / n for i in range(n + 1)]
+        for run in runs:
+            axis.stairs([100 * share for share in run], edges, color=colour, alpha=0.35)
+        middle = [100 * mean(column) for column in zip(*runs, strict=True)]
+        axis.stairs(middle, edges, color=colour, linewidth=2, label=name)
+    axis.set(xlabel="length of a patch's column / median", ylabel="columns (%)", xlim=(0, largest))
+    legend_above(axis)
+    return figure
