@@ -30,7 +30,14 @@ from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.efficient.latent import MultiHeadLatentAttention
 from tformer_lib.efficient.tiled import TiledAttend
 from tformer_lib.generation.sampling import next_token_probabilities
-from tformer_lib.scale.costs import GPTShape, memory_per_gpu, parameters, step_flops, training_days
+from tformer_lib.scale.costs import (
+    GPTShape,
+    memory_per_gpu,
+    message_bytes,
+    parameters,
+    step_flops,
+    training_days,
+)
 
 LIVE = ROOT / "book" / "_static" / "live"
 FIGURES = yaml.safe_load((ROOT / "book" / "live.yml").read_text("utf8"))
@@ -283,6 +290,25 @@ def test_the_calculator_reckons_as_the_library_does(maths, seed):
                 for part, size in wanted.items():
                     assert math.isclose(found[part], size, rel_tol=1e-5), (part, how)
     close(maths("trainingDays", 1e22, gpus, 3e14, 0.4), training_days(1e22, gpus, 3e14, 0.4))
+    for stage, sharding in enumerate(("ddp", "zero1", "zero2", "zero3")):
+        for half, precision in ((False, "float32"), (True, "bfloat16")):
+            found = maths("messageBytes", c, {"gpus": gpus, "stage": stage, "half": half})
+            wanted = message_bytes(shape, gpus=gpus, sharding=sharding, precision=precision)
+            assert math.isclose(found, wanted, rel_tol=1e-12)
+
+
+def test_the_calculator_compares_only_what_its_authors_ran(play):
+    figure = play(name="calculator").page.locator('details[data-try="calculator"]')
+    said = figure.locator(".tl-said")
+    assert "on 8 GPUs" in said.inner_text()
+    assert "sends 23.6 GB, 0.08 s over its link; its products take 1.34 s" in said.inner_text()
+    assert "Its authors state" in said.inner_text()
+    figure.get_by_label("Compute each block again").check()
+    assert "Its authors state" not in said.inner_text()
+    assert re.search(r"35\.\d% of the rate", said.inner_text())
+    figure.get_by_label("Model").select_option("Llama 3.1 8B")  # begins with its authors' settings
+    assert not figure.get_by_label("Compute each block again").is_checked()
+    assert "Its authors state 1.46 million GPU hours" in said.inner_text()
 
 
 def test_the_calculators_trainings_are_the_published_ones(maths, play):

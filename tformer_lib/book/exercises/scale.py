@@ -89,6 +89,12 @@ bytes_per_gpu.mistake(
 )
 
 bytes_per_gpu.mistake(
+    "nothing before the second stage",
+    "Your stages 2 and 3 are right, but stage 1 divides nothing. It already shares the optimiser's 12 bytes.",
+    lambda count, gpus, stage: _shared(count, gpus, (stage >= 3, stage >= 2, stage >= 2)),
+)
+
+bytes_per_gpu.mistake(
     "parameters first",
     "You share parameters out first and the optimiser's states last. It is the other way: stage 1 begins "
     "with the largest part, which is needed least often.",
@@ -391,8 +397,15 @@ averaged_gradient.mistake(
 )
 
 averaged_gradient.mistake(
+    "mean of means, NaN and all",
+    "You take the mean over all parts as they are. A part with few targets then counts as much as one with "
+    "many, and a part without any makes everything NaN: weight each part by its targets.",
+    lambda gradients, targets: gradients.mean(dim=(0, 1)),
+)
+
+averaged_gradient.mistake(
     "counted within a process only",
-    "You weigh the parts of a process by their targets, and then the processes alike. The processes do not "
+    "You weight the parts of a process by their targets, and then the processes alike. The processes do not "
     "have equally many targets either: divide by the number of all of them.",
     lambda gradients, targets: (
         (gradients.nan_to_num() * targets[..., None]).sum(1) / targets.sum(1).clamp(min=1)[:, None]
