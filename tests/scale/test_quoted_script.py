@@ -67,7 +67,7 @@ def test_what_the_exercise_on_two_processes_says(tmp_path):
         tmp_path, 2, ("nn.parallel.DistributedDataParallel(gpt)", "gpt")
     )  # two models, each of half of the rows
     assert abs(alone[0] - whole[0]) < 1e-5
-    assert abs(alone[-1] - whole[-1]) > 1e-2
+    assert alone[-1] < whole[-1] - 0.05  # each learns only four rows by heart
     seeds = ddp_losses(
         tmp_path,
         2,

@@ -59,9 +59,9 @@
       ui.slider("memory", "Memory of a GPU", { min: 8, max: 288, show: (x) => `${x} GB` });
       ui.slider("rate", "Operations a second", { min: 10, max: 2500, step: 1, show: (x) => `${x.toLocaleString("en")} × 10¹²` });
       ui.slider("link", "Link of each GPU, one way", { min: 0, max: 10, step: 0.04, from: Math.log2, to: (x) => Math.round(2 ** x), show: (x) => `${x.toLocaleString("en")} GB/s` });
-      side.append(ui.toggle("half", "16 bits, with a float32 copy for the optimiser"),
-        ui.toggle("again", "Compute each block again in the backward pass"),
-        ui.toggle("plain", "Keep the weights of attention (no fused kernel)"));
+      side.append(ui.toggle("half", "16 bits, with a float32 copy"),
+        ui.toggle("again", "Compute each block again"),
+        ui.toggle("plain", "Keep attention's weights (not fused)"));
       const changed = ui.change.bind(ui);
       ui.change = (values) => changed(("memory" in values || "rate" in values) && !("gpu" in values) ? { ...values, gpu: "another" } : values);
       return (state, width) => {

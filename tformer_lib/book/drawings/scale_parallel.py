@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tformer_lib.book.drawings.drawing import Drawing
-from tformer_lib.book.drawings.lettering import Pixels, number, table
+from tformer_lib.book.drawings.lettering import Pixels, listed, number, table
 from tformer_lib.book.drawings.primitives import PHONE, Scene
 from tformer_lib.book.drawings.roles import KEY, QUERY, STREAM, VALUE, Role
 
@@ -100,6 +100,10 @@ def cut_ways(processes: int = 4, *, title: str = "One model, and what one proces
 
 
 Step = tuple[str, tuple[str, str], Role | None]
+Part = tuple[str, list[list[list[Pixels]]], Role]  # a name, what each process has, its colour
+Stage = tuple[
+    str, Role, bool, tuple[str, str]
+]  # a name, a colour, whether both halves are there, how it came
 
 
 def _lanes(
@@ -188,10 +192,10 @@ def data_parallel(rows: int, size: str, *, title: str = "Data parallel: one sum 
 
 
 def tensor_parallel(
-    x: Sequence[Pixels],
-    W_in: Sequence[Sequence[Pixels]],
-    W_out: Sequence[Sequence[Pixels]],
-    gradient: Sequence[Pixels],
+    x: Any,
+    W_in: Any,
+    W_out: Any,
+    gradient: Any,
     *,
     title: str = "Tensor parallel: half of the hidden features each",
 ) -> Drawing:
@@ -208,7 +212,7 @@ def tensor_parallel(
         ValueError: if there are not two hidden features, or the sizes do not fit.
     """
     rows, out = table(W_in, "W_in"), table(W_out, "W_out")
-    given, wanted = [float(v) for v in x], [float(v) for v in gradient]
+    given, wanted = ([float(v) for v in listed(*pair)] for pair in ((x, "x"), (gradient, "the gradient")))
     d = len(given)
     if len(rows) != 2 or len(rows[0]) != d or len(out) != d or len(out[0]) != 2 or len(wanted) != d:
         raise ValueError(f"W_in must be 2 x {d}, W_out {d} x 2 and the gradient {d} long")
@@ -238,7 +242,6 @@ def tensor_parallel(
     def up(vector: Sequence[Pixels]) -> list[list[Pixels]]:
         return [[v] for v in vector]
 
-    Part = tuple[str, list[list[list[Pixels]]], Role]  # a name, what each process has, its colour
     W_rows: list[list[list[Pixels]]] = [[[float(w) for w in row]] for row in rows]
     forward: list[Part] = [
         ("x", [up(given)] * 2, ACTIVATION),
@@ -400,7 +403,6 @@ def sharded(size: str, *, title: str = "Sharded: gather, use, drop; gather, use,
         size: what each process sends in one gathering or scattering.
         title: what it shows.
     """
-    Stage = tuple[str, Role, bool, tuple[str, str]]  # a name, a colour, both halves?, how it came about
     rest: Stage = ("at rest", WEIGHT, False, ("", ""))
     used: Stage = ("in use", WEIGHT, True, ("all-gather", size))
     ways: dict[str, list[Stage]] = {
