@@ -397,10 +397,18 @@ averaged_gradient.mistake(
 )
 
 averaged_gradient.mistake(
-    "mean of means, NaN and all",
-    "You take the mean over all parts as they are. A part with few targets then counts as much as one with "
-    "many, and a part without any makes everything NaN: weight each part by its targets.",
+    "mean of means, with NaN",
+    "You average the parts' means as they are. A part with few targets then counts as much as one with many, "
+    "and a part without targets makes everything NaN: weight each part by its targets, and leave empty ones "
+    "out.",
     lambda gradients, targets: gradients.mean(dim=(0, 1)),
+)
+
+averaged_gradient.mistake(
+    "mean of means, empty parts as 0",
+    "You average the parts' means, with 0 for a part without targets. A part with few targets then counts as "
+    "much as one with many: weight each part by its targets.",
+    lambda gradients, targets: gradients.nan_to_num().mean(dim=(0, 1)),
 )
 
 averaged_gradient.mistake(
@@ -632,6 +640,33 @@ signal_and_noise.mistake(
     "You add the squared lengths of all batches of a size. Take their mean, since the sizes may have "
     "different numbers of batches.",
     lambda small, big, b, B: _solved(small.square().sum(), big.square().sum(), b, B),
+)
+
+signal_and_noise.mistake(
+    "not divided",
+    "You stop at B times the large batch's squared length less b times the small one's, and at the "
+    "difference of the two. Divide the first by B - b and the second by 1/b - 1/B.",
+    lambda small, big, b, B: torch.stack(
+        [
+            B * _lengths(small, big)[1] - b * _lengths(small, big)[0],
+            _lengths(small, big)[0] - _lengths(small, big)[1],
+        ]
+    ),
+)
+
+signal_and_noise.mistake(
+    "signal not divided",
+    "Your signal is still (B - b) times too large: B |g_B|² - b |g_b|² is (B - b) |G|².",
+    lambda small, big, b, B: _solved(*_lengths(small, big), b, B) * torch.tensor([float(B - b), 1.0]),
+)
+
+signal_and_noise.mistake(
+    "without the batch sizes",
+    "You subtract the squared lengths without their batch sizes. Both hold the same signal, so it cancels: "
+    "multiply each by its own batch size first, and the noise cancels instead.",
+    lambda small, big, b, B: torch.stack(
+        [_lengths(small, big)[1] - _lengths(small, big)[0], _solved(*_lengths(small, big), b, B)[1]]
+    ),
 )
 
 signal_and_noise.mistake(
