@@ -266,14 +266,14 @@ def _fit(x: Tensor, losses: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 @exercise("scale.best_size", inputs=_curves, tolerance=1e-4)
 def best_size(sizes: Tensor, losses: Tensor) -> Tensor:
-    """(2,): the size and the loss at the lowest point of the parabola through loss against ln N."""
+    """(2,): the size and the loss at the lowest point of the parabola through loss against ln P."""
     x = sizes.log()
     k, slope, height = _fit(x - x.mean(), losses)
     return torch.stack([(x.mean() - slope / (2 * k)).exp(), height - slope**2 / (4 * k)])
 
 
 def _seen_as(across: Callable[[Tensor], Tensor], back: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
-    """A parabola in something else than ln N."""
+    """A parabola in something else than ln P."""
 
     def variant(sizes: Tensor, losses: Tensor) -> Tensor:
         x = across(sizes)
@@ -285,8 +285,8 @@ def _seen_as(across: Callable[[Tensor], Tensor], back: Callable[[Tensor], Tensor
 
 
 best_size.mistake(
-    "parabola in N",
-    "Your parabola is one in N. Sizes are spread over factors, not over differences: fit it in ln N.",
+    "parabola in P",
+    "Your parabola is one in P. Sizes are spread over factors, not over differences: fit it in ln P.",
     _seen_as(lambda n: n, lambda x: x),
 )
 
@@ -299,7 +299,7 @@ best_size.mistake(
 
 best_size.mistake(
     "left in the logarithm",
-    "Your size is a logarithm. The vertex lies at ln N: take the exponential.",
+    "Your size is a logarithm. The vertex lies at ln P: take the exponential.",
     lambda sizes, losses: torch.stack([best_size(sizes, losses)[0].log(), best_size(sizes, losses)[1]]),
 )
 
