@@ -224,7 +224,7 @@ def tensor_parallel(
     dx = [[float(w) * dh[i] for w in rows[i]] for i in range(2)]
     sums = {name: [a + b for a, b in zip(*parts, strict=True)] for name, parts in (("y", y), ("dx", dx))}
 
-    def written(vector: Sequence[Pixels]) -> str:
+    def written(vector: Sequence[Any]) -> str:
         return f"({', '.join(number(v, 0) for v in vector)})"
 
     said = " ".join(
