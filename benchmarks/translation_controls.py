@@ -8,9 +8,9 @@ paired bootstrap of the difference for each seed.
 `careless`: the same training after a random split of the same pairs; scores in all, and for test phrases with
 and without a near copy in training.
 
-`stacks`: the decoder alone of `decoder_only.py` with one thing changed at a time. Positions that start again
-at the target; the same and a learned vector that marks the target's tokens; a prefix mask (seeds 1, 2: seed
-0 stands in that record). At the rate that was better for all three systems there.
+`stacks`: the decoder alone of `decoder_only.py` with one thing changed at a time: positions that start again
+at the target; a prefix mask (seeds 1 and 2: seed 0 stands in that record). At the rate that was better for
+all three systems there.
 
 `smoothed`: the recorded transformer of `translation.py` with label smoothing, trained again (seed 0): eight
 beams with three penalties against greedy search on the validation part, each with a paired bootstrap.
@@ -29,7 +29,7 @@ import decoder_only
 import torch
 import translation
 from runs import Runs, rounded, summary
-from torch import Tensor, nn
+from torch import Tensor
 
 from tformer_lib.book.datasets.translation import TranslationSet, nearest_similarity, translation_set
 from tformer_lib.book.recorded import record
@@ -121,22 +121,14 @@ def careless(data: TranslationSet, seed: int) -> dict[str, Any]:
 
 
 class Restarting(decoder_only.OneStack):
-    """The decoder alone, with positions that start again at the target's begin token.
-
-    With `marked`, a learned vector, zero at first, is added to every token of the target.
-    """
-
-    def __init__(self, vocab_size: int, *, marked: bool):
-        super().__init__(vocab_size, prefix=False)
-        self.mark = nn.Parameter(torch.zeros(decoder_only.WIDTH)) if marked else None
+    """The decoder alone, with positions that start again at the target's begin token."""
 
     def placed(self, x: Tensor, sources: Tensor) -> Tensor:
         """Embeddings with their positions, which are counted in each text from 0."""
         places = torch.arange(x.shape[1])
         later = places >= sources[:, None]  # (B, N): the target
         places = torch.where(later, places - sources[:, None], places)
-        x = x + sinusoidal(x.shape[1], decoder_only.WIDTH)[places]
-        return x if self.mark is None else x + later[..., None] * self.mark
+        return x + sinusoidal(x.shape[1], decoder_only.WIDTH)[places]
 
 
 def one_stack(kind: str, data: TranslationSet, seed: int) -> dict[str, Any]:
@@ -145,10 +137,8 @@ def one_stack(kind: str, data: TranslationSet, seed: int) -> dict[str, Any]:
     seed_everything(seed)
     steps = decoder_only.STEPS
     batches = data.batches(steps, tokens=decoder_only.TOKENS, seed=seed)
-    if kind == "prefix" or kind == "causal":
-        model = decoder_only.OneStack(data.vocab_size, prefix=kind == "prefix")
-    else:
-        model = Restarting(data.vocab_size, marked=kind == "restarting, marked")
+    system = Restarting if kind == "restarting" else decoder_only.OneStack
+    model = system(data.vocab_size, prefix=kind == "prefix")
     loss = decoder_only.one_stack_loss
     fit(model, loss, batches, steps=steps, lr=RATE, warmup=steps // 10, optimizer="muon")
     seconds = round(time.process_time() - begin, 1)

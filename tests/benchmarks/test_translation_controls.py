@@ -21,26 +21,9 @@ def controls():
 
 def test_positions_start_again_at_the_begin_token(controls):
     width, sources = controls.decoder_only.WIDTH, torch.tensor([3, 1])
-    placed = controls.Restarting(20, marked=False).placed(torch.zeros(2, 6, width), sources)
+    placed = controls.Restarting(20, prefix=False).placed(torch.zeros(2, 6, width), sources)
     table = sinusoidal(6, width)
     torch.testing.assert_close(placed, table[torch.tensor([[0, 1, 2, 0, 1, 2], [0, 0, 1, 2, 3, 4]])])
-
-
-def test_the_mark_is_added_to_the_target_alone(controls):
-    plain, marked = (controls.Restarting(20, marked=marked) for marked in (False, True))
-    x, sources = torch.randn(1, 5, controls.decoder_only.WIDTH), torch.tensor([2])
-    torch.testing.assert_close(marked.placed(x, sources), plain.placed(x, sources))  # zero at first
-    torch.nn.init.ones_(marked.mark)
-    more = marked.placed(x, sources) - plain.placed(x, sources)
-    torch.testing.assert_close(more[0, :, 0], torch.tensor([0.0, 0.0, 1.0, 1.0, 1.0]))
-
-
-def test_the_loss_reaches_all_that_restarts(controls):
-    torch.manual_seed(0)
-    model = controls.Restarting(20, marked=True)
-    batch = torch.tensor([[5, 6, 2], [8, 2, 0]]), torch.tensor([[1, 9, 4, 2], [1, 3, 2, 0]])
-    controls.decoder_only.one_stack_loss(model, batch).backward()
-    assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in (model.mark, model.embed.weight))
 
 
 def test_the_careless_split_divides_the_same_pairs(controls):
