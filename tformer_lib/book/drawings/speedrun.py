@@ -42,11 +42,11 @@ def tables_and_block(
     groups = ", ".join(words for words, _, size in rows if size > 1)
     description = (
         f"The characters {' '.join(characters)} stand side by side, the last is the one that is read. Under "
-        f"them lie {len(rows)} boxes, each below the characters it stands for: {alone}, each a row in a table "
-        f"of {single:,} rows, and, in full colour, {groups}, each a row in a table of {shared:,} rows that "
-        "groups share. Arrows add all of them to one stream. Further down the stream two boxes read it and add "
-        f"to it: attention with {heads} heads, which reads the earlier places, and an MLP {hidden} wide. "
-        f"At its end a map reads out {single:,} logits, for the next character, here {following}."
+        f"them lie {len(rows)} boxes, each below the characters it stands for: {alone}, each a row in a "
+        f"table of {single:,} rows, and, in full colour, {groups}, each a row in a table of {shared:,} rows "
+        "that groups share. Arrows add all of them to one stream. Further down the stream two boxes read it "
+        f"and add to it: attention with {heads} heads, which reads the earlier places, and an MLP {hidden} "
+        f"wide. At its end a map reads out {single:,} logits, for the next character, here {following}."
     )
 
     def layout(room: Pixels, step: Pixels, size: Pixels) -> Scene:
