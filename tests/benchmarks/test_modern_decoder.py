@@ -157,13 +157,18 @@ def test_what_is_recorded_is_not_run_again(script, monkeypatch):
     content = recorded("modern_decoder")
     monkeypatch.setattr(script, "SEEDS", content["seeds"])
     monkeypatch.setattr(script, "STEPS", 150)
-    monkeypatch.setattr(script, "run", None)
-    monkeypatch.setattr(script, "costs", None)
+    monkeypatch.setattr(script, "run", lambda *about: pytest.fail("it is run again"))
     script.restore()
-    for part in ("ladder", "weights", "speed"):
-        assert script.PARTS[part](None) == content["results"][part]
-    (spent,) = [r["seconds"] for key, r in script.RUNS.kept().items() if key == ("recorded before",)]
-    assert spent == content["cpu_seconds"]
+    kept = script.RUNS.kept()
+    for part, rows in content["results"].items():
+        assert kept["part", part] == rows
+    for row in content["results"]["ladder"]:
+        rate = row["rate"]
+        found = script.runs("ladder", f"{row['name']}, rate {rate}", None, None, row["steps"])
+        assert [run["held_out"] for run in found] == row["held_out"]["scores"]
+        assert kept["choice", "ladder", row["name"], *script.RUNG_RATES[row["optimizer"]]] == {"rate": rate}
+        assert kept["step", row["name"]] == row["cost"]
+    assert kept["recorded before",] == {"seconds": content["cpu_seconds"]}
 
 
 def test_what_the_cache_holds(script, text, unrun):
