@@ -22,6 +22,7 @@ from tformer_lib.book.drawings import (
     scale_tuning,
     sequences,
     skip_norm,
+    speedrun,
     transformer,
     translation,
     vit,
@@ -648,6 +649,11 @@ def one_budget(**changes):
     return scale_law.one_budget(**({"runs": runs} | changes))
 
 
+def tables_and_block(**changes):
+    sizes = {"earlier": 2, "single": 80, "shared": 1601, "heads": 2, "hidden": 256}
+    return speedrun.tables_and_block(**({"characters": "nigh", "following": "t"} | sizes | changes))
+
+
 EXAMPLES = (
     soft_lookup,
     attention_matrices,
@@ -742,4 +748,5 @@ EXAMPLES = (
     keys_that_travel,
     coherent_step,
     one_budget,
+    tables_and_block,
 )
