@@ -68,8 +68,12 @@ class OneStack(nn.Module):
         mask = causal_mask(n)[None, None]
         if self.prefix:
             mask = mask | (torch.arange(n) < sources[:, None])[:, None, None, :]
-        h = self.stack(self.positions(self.scale * self.embed(tokens)), mask=mask)
+        h = self.stack(self.placed(self.scale * self.embed(tokens), sources), mask=mask)
         return h @ self.embed.weight.T + self.bias
+
+    def placed(self, x: Tensor, sources: Tensor) -> Tensor:
+        """Embeddings with their positions, which are counted through both texts."""
+        return self.positions(x)
 
 
 def joined(source: Tensor, target: Tensor, pad: int) -> tuple[Tensor, Tensor]:
@@ -90,8 +94,8 @@ def one_stack_loss(model: OneStack, batch: tuple[Tensor, Tensor]) -> Tensor:
 
 
 @torch.no_grad()
-def written(model: OneStack, data: TranslationSet, sources: list[str]) -> list[str]:
-    """Greedy translations, all sources of one length at a time."""
+def written_tokens(model: OneStack, data: TranslationSet, sources: list[str]) -> list[list[int]]:
+    """Greedy translations, all sources of one length at a time; one that never ends has MAX_LEN tokens."""
     rows = [[*data.tokenizer.encode(text), data.eos_id, data.bos_id] for text in sources]
     found: dict[int, list[int]] = {}
     for length in sorted({len(row) for row in rows}):
@@ -105,7 +109,12 @@ def written(model: OneStack, data: TranslationSet, sources: list[str]) -> list[s
             if not len(going):
                 break
             tokens, numbers = tokens[going], [numbers[i] for i in going.tolist()]
-    return [data.decode(found[i]) for i in range(len(rows))]
+    return [found[i] for i in range(len(rows))]
+
+
+def written(model: OneStack, data: TranslationSet, sources: list[str]) -> list[str]:
+    """The same as texts."""
+    return [data.decode(tokens) for tokens in written_tokens(model, data, sources)]
 
 
 def run(system: str, data: TranslationSet, lr: float, seed: int) -> dict[str, Any]:

@@ -5,7 +5,8 @@ keys whose values are asked for. *Rewriting*: 8 to 16 keys, each written twice i
 value is asked for. Every model is 64 wide and without positions. `MODELS` says how its blocks attend, with
 two heads if nothing else is said. It is trained for 200 steps of 64 sequences. The learning rate is the best
 of four for each model alike, by 64 pairs (16 keys) that are drawn apart, with seed 0; with it the seeds 0, 1
-and 2 are then judged on others.
+and 2 are then judged on others. `LONGER` names mixtures that are
+trained for 600 steps too, at smaller rates, and chosen and judged in the same way.
 
 Each run is kept in `_build/long_sequences`, so that the script may be stopped and begun again. With `--add`
 the models that the record in the repository holds stay as they are, and only new ones are run.
@@ -31,6 +32,7 @@ from tformer_lib.training import fit, seed_everything
 
 RUNS = Runs("long_sequences")
 SEEDS, RATES, STEPS, BATCH, WIDTH, QUERIES = (0, 1, 2), (3e-3, 1e-2, 2e-2, 4e-2), 200, 64, 64, 8
+MORE_STEPS = 600
 SIZES = {"n_keys": 128, "n_values": 16}
 TASKS: dict[str, dict[str, Any]] = {
     "recall": {"pairs": (8, 16, 32, 64), "writes": 1},
@@ -66,6 +68,8 @@ MODELS: dict[tuple[str, str], Kind] = {  # task and name
     ("rewriting", "gated"): Kind((partial(delta, gated=True, correct=False),)),
     ("recall", "linear"): Kind((linear,)),
     ("recall", "delta"): Kind((delta,)),
+    ("recall", "delta without correction"): Kind((partial(delta, correct=False),)),
+    ("recall", "gated delta"): Kind((partial(delta, gated=True),)),
     ("recall", "linear, one wide head"): Kind((linear,), heads=1),
     ("recall", "two windows"): Kind((window, window)),
     ("recall", "a window, then full"): Kind((window, Attend)),
@@ -73,10 +77,18 @@ MODELS: dict[tuple[str, str], Kind] = {  # task and name
     ("recall", "a window, then linear"): Kind((window, linear)),
     ("recall", "linear, then a window"): Kind((linear, window)),
     ("recall", "linear, then linear"): Kind((linear, linear)),
+    ("recall", "linear, then full"): Kind((linear, Attend)),
+    ("recall", "full, then linear"): Kind((Attend, linear)),
+    ("recall", "delta, then full"): Kind((delta, Attend)),
+    ("recall", "full, then delta"): Kind((Attend, delta)),
+}
+SMALL_RATES = (1e-3, 3e-3, 1e-2)
+LONGER: dict[str, tuple[float, ...]] = {  # of the task "recall": the rates
+    "a window, then linear": SMALL_RATES,
 }
 
 
-def run(task: str, name: str, rate: float, seed: int) -> dict[str, Any]:
+def run(task: str, name: str, rate: float, seed: int, steps: int = STEPS) -> dict[str, Any]:
     """Trains one model; its accuracy on what the rate is chosen by, and by the number of pairs."""
     seed_everything(seed)
     kind = MODELS[task, name]
@@ -87,7 +99,7 @@ def run(task: str, name: str, rate: float, seed: int) -> dict[str, Any]:
     fit(
         model,
         recall_loss,
-        recall_batches(STEPS, BATCH, (pairs[0], pairs[-1]), QUERIES, **more, seed=seed),
+        recall_batches(steps, BATCH, (pairs[0], pairs[-1]), QUERIES, **more, seed=seed),
         lr=rate,
     )
 
@@ -97,6 +109,22 @@ def run(task: str, name: str, rate: float, seed: int) -> dict[str, Any]:
         return round(recall_accuracy(model, asked), 4)
 
     return {"chosen_by": right(pairs[-1], 2000), "right": {str(n): right(n, 1000) for n in pairs}}
+
+
+def judged(task: str, name: str, rates: tuple[float, ...] = RATES, steps: int = STEPS) -> dict[str, Any]:
+    """The best of the rates, by seed 0, and what three seeds recall at it."""
+
+    def kept(rate: float, seed: int) -> dict[str, Any]:
+        key = (task, name, rate, seed) if steps == STEPS else (task, name, rate, seed, steps)
+        return RUNS.keep(*key, make=partial(run, task, name, rate, seed, steps))
+
+    sweep = {rate: kept(rate, 0)["chosen_by"] for rate in rates}
+    best = max(rates, key=lambda rate: sweep[rate])
+    return {
+        "rate": best,
+        "chosen_by": {str(rate): right for rate, right in sweep.items()},
+        "seeds": [kept(best, seed)["right"] for seed in SEEDS],
+    }
 
 
 def main() -> None:
@@ -112,19 +140,13 @@ def main() -> None:
         assert results.items() <= there["results"].items(), "the record is of other runs"
         results, spent = there["results"], there["cpu_seconds"]
     for task, name in MODELS:
-        if name in results.get(task, {}):
-            continue
-
-        def kept(rate: float, seed: int, task: str = task, name: str = name) -> dict[str, Any]:
-            return RUNS.keep(task, name, rate, seed, make=partial(run, task, name, rate, seed))
-
-        sweep = {rate: kept(rate, 0) for rate in RATES}
-        best = max(RATES, key=lambda rate: sweep[rate]["chosen_by"])
-        results.setdefault(task, {})[name] = {
-            "rate": best,
-            "chosen_by": {str(rate): sweep[rate]["chosen_by"] for rate in RATES},
-            "seeds": [kept(best, seed)["right"] for seed in SEEDS],
-        }
+        if name not in results.setdefault(task, {}):
+            results[task][name] = judged(task, name)
+    longer = results.setdefault("longer", {"steps": MORE_STEPS})
+    assert longer["steps"] == MORE_STEPS, "the record is of other runs"
+    for name, rates in LONGER.items():
+        if name not in longer:
+            longer[name] = judged("recall", name, rates, MORE_STEPS)
     record("long_sequences", results, seeds=list(SEEDS), cpu_seconds=spent + sum(RUNS.seconds.values()))
 
 

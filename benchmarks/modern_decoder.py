@@ -3,6 +3,8 @@
 Characters of the book's plays, windows of 64, twelve at a time, one thread; models of 0.8 million parameters
 (4 blocks, 4 heads, width 128), but for the mixtures. The loss is the mean over every third window of the
 held-out plays. Three seeds of everything; a learning rate is the best of those that are named, with seed 0.
+Where the best is the largest or the smallest, it is doubled or halved until that is no better: on the ladder,
+and for the two starts that the chapter compares.
 
 - `mixture`: every MLP is replaced by eight experts of half its width, of which a token uses two, so that as
   many products are computed; beside the dense model, a dense model with as many parameters in all, the
@@ -14,9 +16,12 @@ held-out plays. Three seeds of everything; a learning rate is the best of those 
   150 steps, and at as many steps as the first recipe's processor time allows. A schedule ends with its run.
   What a step costs is measured by turns with nanoGPT's.
 - `cache`: heads that share their keys and values, and multi-head latent attention. 150 steps.
+- `speed`: what a step of the mixture costs, and one of the dense model with as many parameters, by turns with
+  the dense model's.
 
 `python benchmarks/modern_decoder.py [PART ...]` runs what has not been run yet and records it; what is done
-is kept in `_build/modern_decoder/`. About 35 minutes of one core.
+is kept in `_build/modern_decoder/`. With `--add`, what the record in the repository holds counts as kept.
+About 45 minutes of one core.
 """
 
 import argparse
@@ -34,7 +39,7 @@ from runs import Runs, summary
 from torch import Tensor, nn
 
 from tformer_lib.book.models.recipes import BASELINE, BATCH, CONTEXT, MODERN, Recipe
-from tformer_lib.book.recorded import record
+from tformer_lib.book.recorded import record, recorded
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.positions import Rotary
 from tformer_lib.core.transformer import Block, TransformerConfig
@@ -132,15 +137,40 @@ def runs(
     return [RUNS.keep(part, name, steps, s, make=partial(run, trial, text, steps, s)) for s in seeds or SEEDS]
 
 
-def best(part: str, name: str, trial: Trial, rates: tuple[float, ...], text: Text, steps: int) -> Trial:
-    """The trial at the rate that is best with seed 0."""
-    tried = {rate: replace(trial, fit={**trial.fit, "lr": rate}) for rate in rates}
+def best(
+    part: str,
+    name: str,
+    trial: Trial,
+    rates: tuple[float, ...],
+    text: Text,
+    steps: int,
+    beyond: bool = False,
+) -> tuple[Trial, dict[str, float]]:
+    """The trial at the rate that is best with seed 0, and the losses by rate as far as they are kept.
 
-    def key(rate: float) -> float:
-        first = runs(part, f"{name}, rate {rate}", tried[rate], text, steps, SEEDS[:1])[0]
+    With `beyond`, a best rate that is the largest is doubled until that is no better, the smallest halved.
+    """
+
+    def at(rate: float) -> Trial:
+        return replace(trial, fit={**trial.fit, "lr": rate})
+
+    def loss(rate: float) -> float:
+        first = runs(part, f"{name}, rate {rate}", at(rate), text, steps, SEEDS[:1])[0]
         return float(first["held_out"])
 
-    return tried[min(rates, key=key)]
+    def choose(among: tuple[float, ...]) -> float:
+        made = RUNS.keep("choice", part, name, *among, make=lambda: {"rate": min(among, key=loss)})
+        return float(made["rate"])
+
+    chosen = choose(rates)
+    while beyond and chosen in (min(rates), max(rates)):
+        further = round(2 * chosen if chosen == max(rates) else chosen / 2, 6)
+        rates = (*rates, further)
+        if choose((chosen, further)) == chosen:
+            break
+        chosen = further
+    kept = (rate for rate in sorted(rates) if RUNS.done(part, f"{name}, rate {rate}", steps, SEEDS[0]))
+    return at(chosen), {str(rate): loss(rate) for rate in kept}
 
 
 def judged(
@@ -188,7 +218,7 @@ def small_weights(model: GPT) -> None:
             nn.init.normal_(module.weight, std=0.02 / (2 * model.config.n_blocks) ** (0.5 * joins))
 
 
-def mixture(text: Text) -> list[dict[str, Any]]:
+def mixture_trials() -> dict[str, Trial]:
     """The mixture, and the models that it is compared with."""
 
     def with_width(hidden: int) -> Recipe:
@@ -197,17 +227,31 @@ def mixture(text: Text) -> list[dict[str, Any]]:
     small = {"first": small_weights}
     sparse = {"block": Sparse, **small}
     dense, wide = with_width(HIDDEN), with_width(HIDDEN // 2 * EXPERTS)
-    trials = {
+    return {
         "dense": Trial(dense, **small),
         "mixture": Trial(dense, balance=BALANCE, **sparse),
         "mixture, no balance loss": Trial(dense, **sparse),
         "mixture, fixed router": Trial(dense, balance=0.0, frozen=True, **sparse),
         "dense, as many parameters": Trial(wide, **small),
     }
+
+
+def mixture(text: Text) -> list[dict[str, Any]]:
+    """The mixture and its rivals, trained and judged."""
     rows = []
-    for name, trial in trials.items():
+    for name, trial in mixture_trials().items():
         active = HIDDEN if "many" not in name else HIDDEN // 2 * EXPERTS
         rows.append(judged("mixture", name, trial, text, MIXTURE_STEPS, mlp_width=active))
+    return rows
+
+
+def speed(text: Text) -> list[dict[str, Any]]:
+    """What a step costs in steps of the dense model."""
+    trials = mixture_trials()
+    rows = []
+    for name in ("mixture", "dense, as many parameters"):
+        make = partial(costs, trials[name], text, trials["dense"])
+        rows.append({"name": name, "cost": RUNS.keep("step", name, make=make)})
     return rows
 
 
@@ -241,6 +285,7 @@ FIRST: dict[str, Callable[[GPT], None]] = {
     "Xavier, outputs 0": quiet_initialisation,
     "Xavier, embeddings 0.02": embeddings(0.02),
 }
+COMPARED = ("GPT-2's", "Xavier, outputs 0")  # the second is the recipe's quiet start
 RATES = {"adamw": (2e-3, 4e-3), "muon": (1e-2, 2e-2)}
 
 
@@ -251,12 +296,16 @@ def weights(text: Text) -> list[dict[str, Any]]:
         for name, first in FIRST.items():
             called = f"{name}, {optimizer}"
             trial = Trial(MODERN, first=first, fit={"optimizer": optimizer})
-            trial = best("weights", called, trial, rates, text, STEPS)
-            rows.append(judged("weights", called, trial, text, first=name))
+            trial, tried = best("weights", called, trial, rates, text, STEPS, beyond=name in COMPARED)
+            row = judged("weights", f"{called}, rate {trial.fit['lr']}", trial, text, first=name, tried=tried)
+            rows.append(row | {"name": called})
     return rows
 
 
 # --- one change at a time ---
+
+
+RUNG_RATES = {"adamw": (1e-3, 2e-3, 4e-3), "muon": (5e-3, 1e-2, 2e-2)}
 
 
 def ladder() -> list[tuple[str, Recipe]]:
@@ -273,36 +322,38 @@ def ladder() -> list[tuple[str, Recipe]]:
     then("SwiGLU", {"activation": "swiglu", "d_hidden": 341})
     then("Muon", fit={**BASELINE.fit, "optimizer": "muon"})
     then("Muon's average of five", fit={**BASELINE.fit, "optimizer": "muon", "momentum": 0.8})
+    then("rotary base 100", rotary_base=100.0)
     return rungs
 
 
-def costs(recipe: Recipe, text: Text, turns: int = 6) -> float:
-    """What a step costs in steps of nanoGPT's recipe, taken by turns: the middle one of several ratios."""
+def costs(trial: Trial, text: Text, rival: Trial, turns: int = 6) -> float:
+    """What a step costs in steps of the rival, taken by turns: the middle one of several ratios."""
 
-    def timed(each: Recipe) -> float:
+    def timed(each: Trial) -> float:
         seed_everything(0)
         model, ticks = each.build(text.vocab), []
 
         def loss(model: nn.Module, batch: Tensor) -> Tensor:
             ticks.append(time.process_time())
-            return language_loss(model, batch)
+            return each.loss(model, batch)
 
         fit(model, loss, RandomWindows(text.train, batch=BATCH, length=CONTEXT, steps=20), **each.options(20))
         return median(after - before for before, after in pairwise(ticks[3:]))
 
-    ratios = [timed(recipe) / timed(BASELINE) for _ in range(turns)]
+    ratios = [timed(trial) / timed(rival) for _ in range(turns)]
     return round(median(ratios), 2)
 
 
 def climb(text: Text) -> list[dict[str, Any]]:
-    """The ladder at equal steps and at equal time; each rung at the best of its optimiser's three rates."""
+    """The ladder at equal steps and at equal time; each rung at its best rate."""
     rows = []
-    rates = {"adamw": (1e-3, 2e-3, 4e-3), "muon": (5e-3, 1e-2, 2e-2)}
     for name, recipe in ladder():
-        trial = best("ladder", name, Trial(recipe), rates[recipe.fit.get("optimizer", "adamw")], text, STEPS)
+        rates = RUNG_RATES[recipe.fit.get("optimizer", "adamw")]
+        trial, tried = best("ladder", name, Trial(recipe), rates, text, STEPS, beyond=True)
         called = f"{name}, rate {trial.fit['lr']}"
-        cost = RUNS.keep("step", name, make=partial(costs, recipe, text)) if rows else 1.0
-        about = {"cost": cost, "equal": "steps"}
+        make = partial(costs, Trial(recipe), text, Trial(BASELINE))
+        cost = RUNS.keep("step", name, make=make) if rows else 1.0
+        about = {"cost": cost, "equal": "steps", "tried": tried}
         rows.append(judged("ladder", called, trial, text, **about) | {"name": name})
         steps = round(STEPS / cost)
         rows.append(
@@ -344,15 +395,48 @@ PARTS: dict[str, Callable[[Text], list[dict[str, Any]]]] = {
     "weights": weights,
     "ladder": climb,
     "cache": cache,
+    "speed": speed,
 }
+
+
+def restore() -> None:
+    """Keep what is recorded and not kept: whole parts, and of searched rates the best one's runs."""
+    content = recorded("modern_decoder")
+
+    def put(*key: Any, result: Any) -> None:
+        if not RUNS.done(*key):
+            RUNS.put(*key, result=result, seconds=0.0)
+
+    put("recorded before", result={"seconds": content["cpu_seconds"]})
+    for part, rows in content["results"].items():
+        put("part", part, result=rows)
+        if part not in ("weights", "ladder"):
+            continue
+        for row in rows:
+            own = {name: row[name] for name in ("steps", "parameters")}
+            for seed, loss, first in zip(
+                content["seeds"], row["held_out"]["scores"], row["first_loss"]["scores"], strict=True
+            ):
+                result = {**own, "held_out": loss, "first_loss": first}
+                put(part, f"{row['name']}, rate {row['rate']}", row["steps"], seed, result=result)
+            for rate, loss in row.get("tried", {}).items():
+                put(part, f"{row['name']}, rate {rate}", STEPS, SEEDS[0], result={"held_out": loss})
+            rates = (RATES if part == "weights" else RUNG_RATES)[row["optimizer"]]
+            nearest = min(max(row["rate"], min(rates)), max(rates))
+            put("choice", part, row["name"], *rates, result={"rate": nearest})
+            if "cost" in row:
+                put("step", row["name"], result=row["cost"])
 
 
 def main() -> None:
     """Reads the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="all of them if none is named")
+    parser.add_argument("--add", action="store_true", help="run only what the record does not hold")
     options = parser.parse_args()
     torch.set_num_threads(1)
+    if options.add:
+        restore()
     text = load(None)
     for part in options.parts or PARTS:
         rows = PARTS[part](text)

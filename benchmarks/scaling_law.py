@@ -5,28 +5,33 @@ on 65,536 characters of the four plays held out. The GPT of Chapter 8b (rotary p
 normalised queries and keys, SwiGLU, no biases, tied head) in thirteen sizes, 5 thousand to 2.7 million
 parameters.
 
-- Compute: C = D (6 N + 12 S d M), the products with N parameters forwards and backwards, and those of
-  attention. N counts every parameter: the embedding too, since it is also the head, by which each token is
-  multiplied.
+- Compute: C = T (6 P + 12 N D M) for P parameters that read T tokens in windows of N, with width D and M
+  blocks: the products with the parameters forwards and backwards, and those of attention. P counts every
+  parameter: the embedding too, since it is also the head, by which each token is multiplied.
 - Batch: 16 windows of 64 characters, the same for all. The text is read in windows that do not overlap, in a
   new order and from a new first character at each reading: nothing is repeated before 4.5 million characters
   are read, and each run says how often it has read the text.
 - Schedule: 5% warm-up, then a cosine down to a tenth, fitted to the length of each run. AdamW, decay 0.1,
   clipped at 1.
 - Peak learning rate: at two sizes (`TUNING`) it is doubled from 0.002 until the loss rises. The vertex of the
-  parabola through the best and its neighbours is taken; log lr is a straight line in log N through the two.
+  parabola through the best and its neighbours is taken; log lr is a straight line in log P through the two.
+  This is measured on the same held-out characters as everything else.
 - Five budgets, a factor of 3 apart, with six sizes each; the three smaller ones with three seeds. The sizes
   were chosen when the first runs of the smallest budgets showed where their lowest points are.
-- Then, from these runs alone, what is expected at a budget 3 times the largest. The record was committed
-  with this prediction before `--test` ran that budget, with the three sizes nearest to the predicted one.
+- Then, from these runs alone, what is expected at a budget 3 times the largest. `predict` sees no other run;
+  the prediction was made before `--test` ran that budget, with the three sizes nearest to the predicted one.
+- And how firm the exponent of the parametric law is: 300 fits to models drawn from the thirty, for three ways
+  to count P, and for fewer models.
 
 `python benchmarks/scaling_law.py` runs what has not been run yet; 45 minutes on one core. What is finished is
-kept in `_build/scaling_law/`, or in the folder that `--folder` names.
+kept in `_build/scaling_law/`, or in the folder that `--folder` names. `--draws` makes only the last part
+anew, from the runs in the record, in a minute and a half.
 """
 
 import argparse
 import dataclasses
 import math
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -41,7 +46,7 @@ from torch import Tensor, nn
 
 from tformer_lib import TransformerConfig
 from tformer_lib.book.datasets.text import shakespeare
-from tformer_lib.book.recorded import record
+from tformer_lib.book.recorded import record, recorded
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.positions import Rotary
 from tformer_lib.models.gpt import GPT
@@ -78,6 +83,7 @@ BEYOND = 1.44e13  # the budget that is predicted
 LARGEST = 192  # run at that budget as well, far from the best size
 TUNING = {24: 1.8e11, 96: 1.6e12}  # width: budget
 LOWEST_RATE = 2e-3
+DRAWS, KEPT = 300, (9, 12, 16, 20, 25)  # fits to models that are drawn, and how many models they keep
 
 
 class Readings:
@@ -259,12 +265,64 @@ def predict(runs: list[dict[str, Any]], vocab: int) -> dict[str, Any]:
     }
 
 
+def exponent(*columns: np.ndarray) -> float:
+    """The parametric law's exponent of the best size, from sizes, tokens and losses."""
+    return fit_parametric(*columns, starts=2).exponent
+
+
+def draw(runs: list[dict[str, Any]], vocab: int) -> dict[str, Any]:
+    """The exponent's spread over models drawn from all: by what P counts, and by how many are kept.
+
+    A draw takes the same models in each way to count, so that the ways can be compared within it.
+    """
+    _, sizes, tokens, losses = (np.array(column) for column in means_over_seeds(runs))
+    known = {each["parameters"]: each for each in (size(width, vocab) for width in SIZES)}
+    embedding = np.array([known[n]["embedding"] for n in sizes.tolist()])
+    attention = np.array([known[n]["attention"] / 6 for n in sizes.tolist()])
+    ways = {
+        "all parameters": sizes,
+        "without the embedding": sizes - embedding,
+        "cost of a token / 6, with attention": sizes + attention,
+    }
+    drawn = {
+        name: np.array(bootstrap(exponent, counted, tokens, losses, repeats=DRAWS))
+        for name, counted in ways.items()
+    }
+    counted = {}
+    for name, found in drawn.items():
+        change = found - drawn["all parameters"]
+        counted[name] = {
+            "interval": interval(found),
+            "change": interval(change),
+            "rises": int((change > 0).sum()),
+            "falls": int((change < 0).sum()),
+        }
+    kept = {
+        n: interval(bootstrap(exponent, sizes, tokens, losses, size=n, repeats=DRAWS, seed=n)) for n in KEPT
+    }
+    return {"repeats": DRAWS, "counted": counted, "kept": kept}
+
+
+def draw_from_record() -> Path:
+    """The record with `draw` made anew from its runs."""
+    there, start = recorded("scaling_law"), time.process_time()
+    results = there["results"]
+    runs = [each | results["sizes"][str(each["width"])] for each in results["runs"]]
+    results["draws"] = rounded(draw(runs, results["text"]["vocab"]), 5)
+    seconds = there["cpu_seconds"] + time.process_time() - start
+    return record("scaling_law", results, seeds=there["seeds"], cpu_seconds=seconds)
+
+
 def main() -> None:
     """Tune, train, predict, and with `--test` compare."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, default=BUILD / "scaling_law", help="where runs are kept")
     parser.add_argument("--test", action="store_true", help="run the budget that is predicted")
+    parser.add_argument("--draws", action="store_true", help="only this part, from the runs in the record")
     options = parser.parse_args()
+    if options.draws:
+        print(draw_from_record())
+        return
     runs = Runs(options.folder.absolute())
     text = shakespeare("train")
     tokenizer = CharTokenizer.from_text(text)
@@ -306,6 +364,7 @@ def main() -> None:
         "prediction": prediction,
         "tested": [{name: each[name] for name in kept} for each in tested],
         "largest": [{name: each[name] for name in kept} for each in largest],
+        "draws": runs.keep("draws", make=partial(draw, fitted, vocab)),
     }
     print(record("scaling_law", rounded(results, 5), seeds=[0, 1, 2], cpu_seconds=sum(runs.seconds.values())))
 

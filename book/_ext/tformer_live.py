@@ -2,7 +2,8 @@
 
 `book/live.yml` says which figure stands behind which drawing, what to try with it, and
 which scripts of `book/_static/live` it needs; with `at` it begins behind one drawing in
-a state of its own, with a task of its own. A notebook holds nothing of this: in
+a state of its own, with a task of its own; on a page of their own figures have all
+tasks. A notebook holds nothing of this: in
 Jupyter, in Colab, on paper and without scripts there is the drawing. One script is
 made when the site is built: the weights of the model that writes in the page, which
 are data of the package.
@@ -56,14 +57,18 @@ def folded(
     Behind the drawing `label` it may begin in another state, with another task.
     """
     scripts = " ".join(figure["scripts"])
-    here = figure.get("at", {}).get(label, {})
+    places = figure.get("at", {})
+    here = places.get(label, {})
+    tasks = [here.get("task", figure["task"])]
+    if unfolded:
+        tasks += [place["task"] for place in places.values() if "task" in place]
     title = html.escape(figure["title"])
     state = html.escape(urlencode(here.get("state", {})))
     text = (
         f'<details class="tl-open" data-try="{name}" data-pagefind-ignore hidden'
         f"{' open' * unfolded}><summary>Try it: <span>{title}</span></summary>"
-        f'<p class="tl-task">{html.escape(here.get("task", figure["task"]))}</p>'
-        f'<tformer-live figure="{name}" data-scripts="{scripts}" data-state="{state}"'
+        + "".join(f'<p class="tl-task">{html.escape(task)}</p>' for task in tasks)
+        + f'<tformer-live figure="{name}" data-scripts="{scripts}" data-state="{state}"'
         f' role="group" aria-label="{title}"></tformer-live>'
         "</details>"
     )

@@ -105,8 +105,28 @@ def test_pixels_of_a_row_or_a_column_share_a_vector(scripts):
     torch.testing.assert_close(places(torch.zeros(1, 2, 4), offset=5)[0], added[5:7])  # as with a cache
 
 
+def test_what_is_recorded_is_not_run_again(scripts, monkeypatch, tmp_path):
+    script, found = scripts[2], {}
+    before = script.recorded("pixel_places")
+    monkeypatch.setattr(script, "RUNS", runs_module.Runs(tmp_path))
+    monkeypatch.setattr(script, "record", lambda name, results, **more: found.update(results))
+    monkeypatch.setattr(script, "run", lambda *key: pytest.fail(f"{key} was run"))
+    monkeypatch.setattr("sys.argv", ["pixel_places.py", "--add"])
+    script.main()
+    assert found == before["results"]
+
+
+def test_on_the_shuffled_plane_every_pixel_has_a_place_of_its_own(scripts):
+    places = scripts[2].RowsAndColumns(14, 4, shuffled=True)
+    assert sorted(places.order.tolist()) == list(range(196))
+    assert (places.order.diff() == 1).sum() < 20
+    added = places(torch.zeros(1, 196, 4))[0]
+    assert len(added.unique(dim=0)) == 196
+    torch.testing.assert_close(places(torch.zeros(1, 2, 4), offset=5)[0], added[5:7])
+
+
 def test_each_way_says_where_a_pixel_stands_or_does_not(scripts):
     ways = {name: make() for name, make in scripts[2].WAYS.items()}
-    assert ways["none"] is None
-    sizes = {name: sum(p.numel() for p in ways[name].parameters()) for name in ("places", "rows and columns")}
-    assert sizes == {"places": 196 * 64, "rows and columns": 28 * 64}
+    assert ways.pop("none") is None
+    sizes = {name: sum(p.numel() for p in places.parameters()) for name, places in ways.items()}
+    assert sizes == {"places": 196 * 64, "rows and columns": 28 * 64, "shuffled": 28 * 64}

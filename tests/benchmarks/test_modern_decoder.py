@@ -1,5 +1,6 @@
 """Chapter 8b's experiments: what is compared differs by what it is named for, and all parts run."""
 
+import math
 from dataclasses import replace
 from itertools import pairwise
 
@@ -8,6 +9,7 @@ import torch
 
 from benchmarks import runs as runs_module
 from tformer_lib.book.models.recipes import BASELINE, MODERN
+from tformer_lib.book.recorded import recorded
 from tformer_lib.core.positions import Rotary
 from tformer_lib.data.windows import consecutive_windows
 from tformer_lib.efficient.mixture import active_parameters, mixtures
@@ -29,7 +31,7 @@ def script(tmp_path):
         patch.setattr(modern_decoder, "STEPS", 2)
         patch.setattr(modern_decoder, "MIXTURE_STEPS", 2)
         patch.setattr(modern_decoder, "LOOKS", (1,))
-        patch.setattr(modern_decoder, "costs", lambda recipe, text: 1.5)
+        patch.setattr(modern_decoder, "costs", lambda trial, text, rival: 1.5)
         yield modern_decoder
 
 
@@ -85,11 +87,11 @@ def test_a_fixed_router_stays_as_it_was_drawn(script, text):
 
 @pytest.fixture
 def unrun(script, monkeypatch):
-    """No model is trained: its loss is its learning rate."""
+    """No model is trained: its loss is how far its learning rate is from 0.002, in doublings."""
 
     def run(trial, text, steps, seed):
-        rate = trial.options(steps)["lr"]
-        return {"steps": steps, "first_loss": 0.0, "held_out": rate, "seconds": 0.0, "parameters": 1}
+        loss = abs(math.log2(trial.options(steps)["lr"] / 0.002))
+        return {"steps": steps, "first_loss": 0.0, "held_out": loss, "seconds": 0.0, "parameters": 1}
 
     monkeypatch.setattr(script, "run", run)
 
@@ -99,7 +101,9 @@ def test_first_weights(script, text, unrun):
     assert {(row["first"], row["optimizer"]) for row in rows} == {
         (name, optimizer) for name in script.FIRST for optimizer in ("adamw", "muon")
     }
-    assert all(row["rate"] == min(script.RATES[row["optimizer"]]) for row in rows)  # the least loss
+    for row in rows:  # the least loss, and beyond what is tried for the two that are compared
+        least = 0.0025 if row["optimizer"] == "muon" and row["first"] in script.COMPARED else None
+        assert row["rate"] == (least or min(script.RATES[row["optimizer"]]))
     torch.manual_seed(0)
     small = script.Trial(MODERN, first=script.FIRST["GPT-2's"]).build(VOCAB)
     loud = script.Trial(MODERN, first=script.FIRST["GPT-2's, embeddings 0.05"]).build(VOCAB)
@@ -128,6 +132,43 @@ def test_the_ladder_changes_one_thing_at_a_time(script, text, unrun):
     rows = script.climb(text)
     assert [row["name"] for row in rows] == [name for name in names for _ in range(2)]
     assert [row["steps"] for row in rows] == [2, 2] + [2, 1] * (len(names) - 1)  # a step costs 1.5
+
+
+def test_the_ladder_ends_at_the_modern_recipe(script):
+    last = script.ladder()[-1][1]
+    assert last.config == MODERN.config
+    assert last.rotary_base == MODERN.rotary_base
+    differs = {key for key in MODERN.fit if last.fit[key] != MODERN.fit[key]}
+    assert differs == {"steps", "lr", "warmup"}
+    assert last.initialise is BASELINE.initialise is not MODERN.initialise
+
+
+@pytest.mark.parametrize(
+    ("beyond", "best", "tried"), [(True, 0.002, [0.001, 0.002, 0.004, 0.008]), (False, 0.004, [0.004, 0.008])]
+)
+def test_a_best_rate_at_the_edge_is_followed(script, text, unrun, beyond, best, tried):
+    trial = script.Trial(MODERN)
+    found, losses = script.best("ladder", "x", trial, (0.004, 0.008), text, 2, beyond=beyond)
+    assert found.fit["lr"] == best
+    assert list(losses) == [str(rate) for rate in tried]
+
+
+def test_what_is_recorded_is_not_run_again(script, monkeypatch):
+    content = recorded("modern_decoder")
+    monkeypatch.setattr(script, "SEEDS", content["seeds"])
+    monkeypatch.setattr(script, "STEPS", 150)
+    monkeypatch.setattr(script, "run", lambda *about: pytest.fail("it is run again"))
+    script.restore()
+    kept = script.RUNS.kept()
+    for part, rows in content["results"].items():
+        assert kept["part", part] == rows
+    for row in content["results"]["ladder"]:
+        rate = row["rate"]
+        found = script.runs("ladder", f"{row['name']}, rate {rate}", None, None, row["steps"])
+        assert [run["held_out"] for run in found] == row["held_out"]["scores"]
+        assert kept["choice", "ladder", row["name"], *script.RUNG_RATES[row["optimizer"]]] == {"rate": rate}
+        assert kept["step", row["name"]] == row["cost"]
+    assert kept["recorded before",] == {"seconds": content["cpu_seconds"]}
 
 
 def test_what_the_cache_holds(script, text, unrun):

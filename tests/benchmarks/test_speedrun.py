@@ -248,6 +248,20 @@ def test_our_entry_needs_at_most_a_tenth_as_recorded(speedrun):
         assert line["table"] == speedrun.ENTRIES[line["name"]][0]
 
 
+def test_a_run_says_on_what_it_ran(speedrun, monkeypatch, tmp_path):
+    monkeypatch.setenv("MKL_ENABLE_INSTRUCTIONS", "AVX2")
+    monkeypatch.delenv("ONEDNN_MAX_CPU_ISA", raising=False)
+    about = tmp_path / "cpuinfo"
+    about.write_text("processor\t: 0\nmodel name\t: A: B\nflags\t\t: fpu avx2 amx_tile\n\nprocessor\t: 1\n")
+    found = speedrun.machine(about)
+    assert set(found["held"]) == set(speedrun.HELD)
+    assert found["held"]["MKL_ENABLE_INSTRUCTIONS"] == "AVX2"
+    assert found["held"]["ONEDNN_MAX_CPU_ISA"] is None
+    assert (found["processor"], found["has"]) == ("A: B", ["avx2", "amx_tile"])
+    elsewhere = speedrun.machine(tmp_path / "none")
+    assert (elsewhere["processor"], elsewhere["has"]) == (None, None)
+
+
 def test_each_change_was_taken_away():
     shares = recorded("speedrun")["results"]["shares"]
     assert {line["name"] for line in shares} == set(CHANGES)

@@ -1,5 +1,7 @@
 """The scripts of the chapter on images: alike networks, soft answers, few labels, and what is tuned."""
 
+import json
+
 import pytest
 import torch
 
@@ -22,6 +24,57 @@ def scripts():
 def test_networks_have_as_many_parameters(scripts):
     sizes = [count_parameters(scripts[0].network(name)) for name in ("CNN", "ViT")]
     assert abs(sizes[0] / sizes[1] - 1) < 0.02
+
+
+def test_the_convolutional_network_of_few_labels_is_as_large(scripts):
+    script = scripts[1]
+    assert abs(count_parameters(script.cnn()) / count_parameters(script.vit(10)) - 1) < 0.02
+
+
+@pytest.mark.parametrize("name", ["moved_digits", "without_labels"])
+def test_what_is_recorded_is_not_run_again(scripts, name, monkeypatch, tmp_path):
+    script = next(script for script in scripts if script.__name__ == name)
+    before, found = script.recorded(name), {}
+    monkeypatch.setattr(script, "RUNS", runs_module.Runs(tmp_path))
+    monkeypatch.setattr(script, "record", lambda name, results, **more: found.update(results, **more))
+    for maker in ("fit", "classical") if name == "moved_digits" else ("fit",):
+        monkeypatch.setattr(script, maker, lambda *_, **__: pytest.fail("something was run"))
+    monkeypatch.setattr("sys.argv", [f"{name}.py", "--add"])
+    script.main()
+    assert found.pop("seeds") == before["seeds"]
+    assert found.pop("cpu_seconds") == before["cpu_seconds"]
+    assert json.loads(json.dumps(found)) == before["results"]
+
+
+def test_longer_is_the_same_training_with_more_steps(scripts, monkeypatch):
+    script, caught = scripts[0], []
+
+    def fit(model, loss, batches, **options):
+        caught.append((model, sum(1 for _ in batches), options))
+
+    monkeypatch.setattr(script, "fit", fit)
+    for name in script.NETWORKS:
+        script.longer(name, 1e-3, 0)
+        script.judged(name, 1e-3, False, 0)
+    for (long, more, options), (short, fewer, same) in zip(caught[::2], caught[1::2], strict=True):
+        assert (more, fewer) == (script.LONGER, script.STEPS)
+        assert options == same
+        torch.testing.assert_close(long.state_dict(), short.state_dict())  # the same first weights
+
+
+def test_painted_patches_are_black_and_the_same_number_for_each_order(scripts, monkeypatch):
+    script, seen = scripts[0], []
+    model = script.network("ViT")
+    monkeypatch.setattr(script, "accuracy", lambda model, images, labels: seen.append(images) or 0.5)
+    found = script.painted(model)
+    assert {len(shares) for shares in found.values()} == {1 + script.PAINTED}
+    patches = script.to_patches(seen[0], 7)
+    ink = [image.sum().item() for image in seen[5:10]]  # the inkiest go first
+    assert ink == sorted(ink, reverse=True)
+    for k, images in enumerate(seen[:5]):
+        changed = (script.to_patches(images, 7) != patches).any(dim=2).sum(dim=1)
+        assert changed.max() <= k
+    assert torch.equal(seen[0], script.mnist("test")[0])
 
 
 def test_a_teacher_that_is_sure_gives_labels(scripts):

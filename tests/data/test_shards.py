@@ -43,6 +43,8 @@ def test_documents_are_the_files_in_order_or_the_pieces_of_them(tmp_path):
     (folder / "deep").mkdir()
     (folder / "deep" / "d.txt").write_text("four", "utf8")
     (folder / ".hidden.txt").write_text("no", "utf8")
+    (folder / ".ipynb_checkpoints").mkdir()
+    (folder / ".ipynb_checkpoints" / "b-checkpoint.txt").write_text("no", "utf8")
     (folder / "other.md").write_text("no", "utf8")
     texts = TextFolder(folder)
     expected = [("a.txt", "one"), ("b.txt", "two|\n|three"), ("deep/d.txt", "four")]

@@ -15,6 +15,7 @@ from tformer_lib.core.positions import LearnedPositions, Rotary
 from tformer_lib.measures.memory import peak_memory
 from tformer_lib.models.gpt import GPT
 from tformer_lib.models.language import language_loss
+from tformer_lib.scale import traffic
 from tformer_lib.scale.costs import (
     GPTShape,
     activation_bytes,
@@ -22,6 +23,7 @@ from tformer_lib.scale.costs import (
     forward_flops,
     kept_for_backward,
     memory_per_gpu,
+    message_bytes,
     outside_activations,
     parameters,
     recomputed_inputs,
@@ -225,6 +227,20 @@ def test_each_stage_divides_one_part_more(gpus):
         assert found["activations"] == activation_bytes(shape, 2, 8)
     assert (parts["zero3"]["gathered"] > 0) == (gpus > 1)
     assert parts["zero2"]["gathered"] == 0
+
+
+@pytest.mark.parametrize("gpus", [1, 2, 8])
+def test_messages_are_those_of_the_forms(gpus):
+    shape = GPTShape(config=TransformerConfig(d_model=16, n_heads=4, n_blocks=2), vocab_size=32)
+    count = parameters(shape)
+    for precision, itemsize in (("float32", 4), ("bfloat16", 2)):
+        whole = traffic.data_parallel_bytes(count, gpus, itemsize)
+        for sharding in ("ddp", "zero1", "zero2"):
+            assert message_bytes(shape, gpus=gpus, sharding=sharding, precision=precision) == whole
+        shared = message_bytes(shape, gpus=gpus, sharding="zero3", precision=precision)
+        assert shared == traffic.sharded_bytes(count, gpus, itemsize) == 1.5 * whole
+    with pytest.raises(ValueError, match="sharding"):
+        message_bytes(shape, gpus=2, sharding="zero4")
 
 
 def test_days():

@@ -124,6 +124,8 @@ RUNS = {
     "fsdp": {"strategy": "fsdp"},
     "fsdp, parts, recomputed": {"strategy": "fsdp", "accumulate": 2, "recompute": True},
     "ddp, recomputed": {"recompute": True},
+    "ddp, compiled": {"compiled": "aot_eager"},  # all of it but the machine code, which takes a minute
+    "fsdp, compiled, recomputed": {"strategy": "fsdp", "compiled": "aot_eager", "recompute": True},
     "ddp, muon": {"optimizer": "muon"},
     "fsdp, muon": {"optimizer": "muon", "strategy": "fsdp"},
     "ddp, float32": {"dtype": torch.float32},
@@ -177,6 +179,51 @@ def spoilt(model, batch):
     return language_loss(model, batch) * (float("nan") if dist.get_rank() == dist.get_world_size() - 1 else 1)
 
 
+def run_on_a_full_disk(folder):
+    """The first process cannot write the index of its first checkpoint."""
+
+    def full(path, content):
+        raise OSError(28, "No space left on device")
+
+    replace, checkpoints.replace_file = checkpoints.replace_file, full
+    try:
+        run(checkpoint=folder)
+    finally:
+        checkpoints.replace_file = replace
+
+
+def gradients_held():
+    """The share of all gradients that this process holds after the first of two parts, and at the end."""
+
+    def loss(model, rows):
+        held.append(sum(p.grad.to_local().numel() for p in model.parameters() if p.grad is not None))
+        return language_loss(model, rows)
+
+    held, model = [], make()
+    whole = sum(p.numel() for p in model.parameters())
+
+    def end(step, history):
+        held.append(sum(p.grad.to_local().numel() for p in model.parameters()))
+
+    options = {"steps": 1, "warmup": 0, "strategy": "fsdp", "accumulate": 2, "on_step": end}
+    fit_distributed(model, loss, windows(), **options)
+    return [count / whole for count in held[1:]]
+
+
+def graphs_made():
+    """How often a backend of `torch.compile` is called in a run with blocks that are computed again."""
+
+    def backend(graph, inputs):
+        made.append(graph)
+        return graph.forward
+
+    made = []
+    torch._dynamo.reset()  # what other runs compiled would be found again
+    torch._dynamo.register_backend(name="counting", compiler_fn=backend)
+    run(compiled="counting", recompute=True)  # which also looks whether the blocks are left as they were
+    return len(made)
+
+
 def two_processes(folder):
     rank = dist.get_rank()
     found = {name: run(seed=rank, **options) for name, options in RUNS.items()}
@@ -198,11 +245,14 @@ def two_processes(folder):
         options = {"optimizer": optimizer, "strategy": "fsdp", "checkpoint": folder / optimizer}
         assert run(**options, stop=3) is None
     found["files"] = sorted(p.name for p in next((folder / "adamw").glob("step-*")).iterdir())
+    found["graphs"] = graphs_made()
+    found["gradients"] = gradients_held()
     found["errors"] = refusals(
         {
             "models": lambda: fit_distributed(nn.Linear(2, 1 + rank), None, [torch.ones(2, 2)], steps=1),
             "numbers": lambda: run(lr=0.1 + rank),
             "nan": lambda: run(loss=spoilt),
+            "disk": lambda: run_on_a_full_disk(folder / "full"),
             "rows": lambda: run(batches=[torch.zeros(3, 9, dtype=torch.int64)]),
             "parts": lambda: run(accumulate=3),
             "no blocks": lambda: tensor_parallel(nn.Linear(2, 2)),
@@ -251,7 +301,8 @@ def folder(tmp_path_factory):
 def alone(folder):
     """What one process makes of it; it also begins what the others go on with."""
     found = {
-        name: run(**{k: v for k, v in options.items() if k != "strategy"}) for name, options in RUNS.items()
+        name: run(**{k: v for k, v in options.items() if k not in ("strategy", "compiled")})
+        for name, options in RUNS.items()
     }
     found["counted"] = run(batches=uneven(), loss=uneven_loss)
     for optimizer in ("adamw", "muon"):
@@ -371,6 +422,17 @@ def test_errors_are_those_of_all_processes(name, message, two):
         assert two[rank]["errors"][name].startswith(message)
 
 
+def test_what_fails_to_be_written_in_one_process_ends_all(two):
+    found = [each["errors"]["disk"] for each in two]
+    assert found == [f"{kind}: [Errno 28] No space left on device" for kind in ("OSError", "ValueError")]
+
+
+def test_no_process_holds_whole_gradients_of_a_sharded_model(two):
+    assert (
+        two[0]["gradients"] == [pytest.approx(0.5, abs=0.01)] * 2
+    )  # after the first part, and after the second
+
+
 def test_bad_input(monkeypatch, tmp_path):
     with pytest.raises(ValueError, match="strategy must be one of"):
         run(strategy="zero")
@@ -397,6 +459,19 @@ def test_bad_input(monkeypatch, tmp_path):
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(ValueError, match="torchrun started 2 processes, and no group is open"):
         run()
+
+
+def test_all_blocks_share_what_was_compiled_and_are_left_as_they_were(two):
+    assert two[0]["graphs"] == 2  # of a probe, and of a block
+
+
+def test_without_a_compiler_there_is_an_error_that_says_so(monkeypatch):
+    def missing(*arguments, **options):
+        raise RuntimeError("no C++ compiler\nand a long trace")
+
+    monkeypatch.setattr(torch, "compile", missing)
+    with pytest.raises(ValueError, match=r"cannot compile here with 'inductor' \(no C\+\+ compiler\)"):
+        run(compiled=True)
 
 
 def test_global_batches():

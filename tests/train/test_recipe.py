@@ -42,6 +42,8 @@ TINY = {
     "train.checkpoint_every": 4,
     "train.log_every": 2,
     "train.tensorboard": "false",
+    "evaluate.every": 6,
+    "evaluate.every_tokens": 50,
     "sample.tokens": 8,
 }
 
@@ -98,6 +100,33 @@ def test_a_run_leaves_all_that_is_promised(finished, capsys):
     assert rows[-1]["loss"] < rows[0]["loss"] < 1.2 * math.log(20)
     assert list((finished / "tensorboard").iterdir())
     assert len(json.loads((finished / "samples.json").read_bytes())) == 1
+
+
+def test_the_held_out_text_is_read_on_the_way(finished, texts, tmp_path, capsys):
+    rows = read_log(finished / "log.csv")
+    assert [row["step"] for row in rows if not math.isnan(row["held_out"])] == [6, 12]
+    network, shards = steps.trained(Settings(out=str(finished)))
+    ids = torch.cat([torch.tensor([shards.end]), shards.read("held_out", 0, 50)])
+    assert rows[-1]["held_out"] == pytest.approx(text_nats(network, ids, 16) / 50, abs=1e-5)
+    assert (
+        (finished / "log.csv").read_text("utf8").splitlines()[1].endswith(",")
+    )  # empty where it was not read
+    assert main(arguments(texts, tmp_path, evaluate__every=None, evaluate__every_tokens=None)) == 0
+    assert_same(tmp_path, finished)  # to read it changes nothing
+    assert all(math.isnan(row["held_out"]) for row in read_log(tmp_path / "log.csv"))
+    assert "held out 2" not in capsys.readouterr().err
+
+
+def test_blocks_are_compiled_when_asked_for(texts, finished, tmp_path, monkeypatch):
+    def counting(function, backend):
+        asked.append(backend)
+        return function
+
+    asked = []
+    monkeypatch.setattr(torch, "compile", counting)
+    assert main(arguments(texts, tmp_path, train__compiled="true")) == 0
+    assert asked == ["inductor"] * 2  # to see whether it can be done, and the block
+    assert_same(tmp_path, finished)
 
 
 def test_the_training_is_that_of_fit(finished):
@@ -234,6 +263,11 @@ def test_it_goes_on_wherever_it_was_stopped(texts, finished, tmp_path, monkeypat
     assert (f"going on after step {done}" in capsys.readouterr().err) == (0 < done < 12)
     rows, expected = read_log(tmp_path / "log.csv"), read_log(finished / "log.csv")
     assert [row["loss"] for row in rows] == [row["loss"] for row in expected]
+    if at != 5 and at != 11:  # else it was killed between a checkpoint's step and the line of that step
+        read = [
+            [row["held_out"] for row in each if not math.isnan(row["held_out"])] for each in (rows, expected)
+        ]
+        assert read[0] == read[1]
     assert all(a["processor_seconds"] <= b["processor_seconds"] for a, b in pairwise(rows))
 
 
@@ -300,6 +334,24 @@ def test_two_processes_killed_and_gone_on(texts, tmp_path, capsys):
     assert "2 process(es)" in (tmp_path / "two" / "card.md").read_text("utf8")
 
 
+def test_a_second_run_in_the_same_folder_waits_for_none(texts, tmp_path, capsys):
+    ask = arguments(texts, tmp_path / "run", train__steps=3000)
+    run = start([*command(), *ask], tmp_path)
+    try:
+        deadline = time.monotonic() + 120
+        while not (tmp_path / "run" / "checkpoint" / "latest.json").exists():
+            assert run.poll() is None, run.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert "another run is training in" in refused(ask, capsys)
+    finally:
+        run.kill()
+        run.communicate()
+    short = arguments(texts, tmp_path / "other")
+    assert main(short) == 0  # a folder is free again when a run has ended
+    assert main(short) == 0
+
+
 # Refusals: code 2, one line, nothing lost
 
 
@@ -327,6 +379,7 @@ def test_wrong_settings_are_refused_before_anything_is_written(texts, tmp_path, 
         (arguments(texts, out, data__pattern="*.md"), "called *.md (it holds 5 .txt)"),
         (arguments(texts, out, model__n_heads=3), "n_heads must divide d_model"),
         (arguments(texts, out, train__lr=-1), "lr must lie in"),
+        (arguments(texts, out, evaluate__every=0), "evaluate.every must be at least 1"),
         (arguments(texts, out, train__accumulate=3), "a batch of 4 windows cannot be cut evenly for 1"),
         (arguments(texts, out, device="cake"), "device cake"),
         (arguments(texts, out, tokenizer__kind="bpe", tokenizer__vocab_size=9), "vocab_size is too small"),
@@ -391,7 +444,9 @@ def test_prompts_that_cannot_be_read_and_texts_that_are_not_held_out(texts, copy
     ask = [f"--out={copy}", "--sample.prompts=[Ω]"]
     assert "the prompt 'Ω': character 0" in refused(["sample", *ask], capsys)
     assert main(arguments(texts, tmp_path / "b", data__held_out=0, step="tokenise")) == 0
-    assert main(arguments(texts, tmp_path / "b", data__held_out=0, step="train")) == 0
+    none = arguments(texts, tmp_path / "b", data__held_out=0, step="train")
+    assert "that could be read on the way: leave evaluate.every out" in refused(none, capsys)
+    assert main([option for option in none if "evaluate.every" not in option]) == 0
     assert "nothing was held out" in refused(["evaluate", f"--out={tmp_path / 'b'}"], capsys)
 
 

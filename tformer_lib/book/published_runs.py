@@ -1,4 +1,4 @@
-"""Trainings that others have published, with what their authors say they took."""
+"""Training runs that others have published, with what their authors say they took."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ class Run:
     length: int  # of a sequence
     rate: int | float  # of one GPU, operations a second
     memory: int | float  # of one GPU, bytes
-    utilisation: int | float  # the share of the rate that the products of matrices are assumed to reach
+    utilisation: int | float  # the share of the rate that is assumed to be reached, recomputation left out
     assumed: str  # where this share comes from
     source: str
     gpus: int = 1024  # where the source does not say, our choice: hours do not depend on it
@@ -42,7 +42,7 @@ class Run:
         return self.predicted_flops() / self.flops - 1
 
 
-def _llama_2(name: str, *sizes: int, gpu_hours: int) -> Run:
+def _llama_2(name: str, *sizes: int, gpu_hours: int, gpus: int = 1024) -> Run:
     shape = GPTShape(config=llama_config(*sizes), vocab_size=32000, tied=False)
     return Run(
         name=name,
@@ -54,6 +54,7 @@ def _llama_2(name: str, *sizes: int, gpu_hours: int) -> Run:
         utilisation=0.45,
         assumed="chosen so that the 7B model comes out, and kept for the 13B and 70B models",
         source="model card of Llama 2",
+        gpus=gpus,
         gpu_hours=gpu_hours,
     )
 
@@ -92,7 +93,7 @@ RUNS: dict[str, Run] = {
             source="Brown et al. 2020, appendix D",
             flops=3.14e23,
         ),
-        _llama_2("Llama 2 7B", 32, 4096, 32, 32, 11008, gpu_hours=184_320),
+        _llama_2("Llama 2 7B", 32, 4096, 32, 32, 11008, gpu_hours=184_320, gpus=8),
         _llama_2("Llama 2 13B", 40, 5120, 40, 40, 13824, gpu_hours=368_640),
         _llama_2("Llama 2 70B", 80, 8192, 64, 8, 28672, gpu_hours=1_720_320),
         _llama_3(

@@ -154,6 +154,7 @@ class _Part:
     def __init__(self, folder: Path, split: str, dtype: "np.dtype[Any]", size: int):
         self.folder, self.split, self.dtype, self.size = folder, split, dtype, size
         self.waiting: list[np.ndarray] = []
+        self.held = 0  # the numbers that wait
         self.found: dict[str, Any] = {"documents": 0, "characters": 0, "tokens": 0, "shards": []}
         self.names: list[str] = []
 
@@ -164,18 +165,18 @@ class _Part:
         if self.split == "held_out":
             self.names.append(name)
         self.waiting.append(np.array(ids, self.dtype))
-        while sum(map(len, self.waiting)) >= self.size:
+        self.held += len(ids)
+        while self.held >= self.size:
             self.write(self.size)
 
     def write(self, count: int) -> None:
         all_of_them = np.concatenate(self.waiting)
-        self.waiting = [all_of_them[count:]]
+        self.waiting, self.held = [all_of_them[count:]], self.held - count
         path = self.folder / f"{self.split}-{len(self.found['shards']):05d}.bin"
         replace_file(path, all_of_them[:count].tobytes())
         self.found["shards"].append({"file": path.name, "tokens": count, "sha256": checksum_of(path)})
 
     def close(self) -> dict[str, Any]:
-        rest = sum(map(len, self.waiting))
-        if rest:
-            self.write(rest)
+        if self.held:
+            self.write(self.held)
         return self.found | ({"names": self.names} if self.split == "held_out" else {})

@@ -46,14 +46,14 @@ class TextFolder:
         self.files()
 
     def files(self) -> list[Path]:
-        """The files, sorted by their paths; hidden ones are left out.
+        """The files, sorted by their paths; hidden ones, and those in hidden folders, are left out.
 
         Raises:
             ValueError: as the class.
         """
         if not self.folder.is_dir():
             raise ValueError(f"there is no text: {self.folder} is no folder")
-        found = [p for p in self.folder.rglob(self.pattern) if p.is_file() and not p.name.startswith(".")]
+        found = [p for p in self.folder.rglob(self.pattern) if p.is_file() and not self._is_hidden(p)]
         if not found:
             kinds = Counter(p.suffix or "none" for p in self.folder.rglob("*") if p.is_file())
             there = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common(3)) or "nothing at all"
@@ -61,6 +61,9 @@ class TextFolder:
                 f"there is no text: no file in {self.folder} is called {self.pattern} (it holds {there})"
             )
         return sorted(found, key=lambda p: p.relative_to(self.folder).as_posix())
+
+    def _is_hidden(self, path: Path) -> bool:
+        return any(part.startswith(".") for part in path.relative_to(self.folder).parts)
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         empty = True

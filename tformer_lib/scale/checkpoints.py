@@ -79,7 +79,9 @@ def save_distributed(
         The new checkpoint's folder.
 
     Raises:
-        ValueError: if a setting is none that JSON can hold.
+        TypeError: if a setting is none that JSON can hold.
+        OSError: if a file cannot be written. What fails in one process is a ValueError in all others, so
+            that none waits for it.
     """
     folder, rank, world = Path(folder), _rank(), _world()
     name = _from_first(f"step-{saved.step:08d}-{uuid.uuid4().hex[:8]}")
@@ -87,13 +89,16 @@ def save_distributed(
     weights, moments = get_state_dict(model, list(optimizers))
     states = {str(number): state for number, state in enumerate(_gather(random_state()))}
     tensors = {"model": weights, "optim": {"state": moments.get("state", {})}, "random": states}
-    place.mkdir(parents=True, exist_ok=True)
+    _each(lambda: place.mkdir(parents=True, exist_ok=True))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "torch.distributed is disabled")  # one process says so each time
         dcp.save(tensors, storage_writer=dcp.FileSystemWriter(place), no_dist=world == 1)
     mine = [*place.glob(f"__{rank}_*"), *([place / TABLE] if rank == 0 else [])]
-    sums = _gather({path.name: _checksum(path) for path in mine})
-    if rank == 0:
+    sums = _gather(_each(lambda: {path.name: _checksum(path) for path in mine}))
+
+    def finish() -> None:
+        if rank:
+            return
         index = {
             "kind": KIND,
             "format": FORMAT,
@@ -111,7 +116,8 @@ def save_distributed(
         for other in folder.iterdir():
             if other.name != name and FOLDER.fullmatch(other.name) and other.is_dir():
                 shutil.rmtree(other, ignore_errors=True)
-    _together(None)  # nobody goes on, or returns, before the new one counts
+
+    _each(finish)  # nobody goes on, or returns, before the new one counts
     return place
 
 
@@ -405,6 +411,22 @@ def _gather(value: Any) -> list[Any]:
 def _from_first(value: Any) -> Any:
     """What process 0 has."""
     return _gather(value)[0]
+
+
+def _each(work: Callable[[], Any]) -> Any:
+    """What `work` returns in this process, once every process has done it; an error in one ends it in all."""
+    result, fault = None, None
+    try:
+        result = work()
+    except Exception as error:
+        fault = error
+    try:
+        _together(fault)
+    except ValueError:
+        if fault is not None:
+            raise fault  # noqa: B904  the one that was found here, as it is
+        raise
+    return result
 
 
 def _together(fault: Exception | None) -> None:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.numbers import brief, real, whole
+from tformer_lib.scale.traffic import all_reduce_bytes, sharded_bytes
 
 Kernel = Literal["plain", "fused", "flash"]
 Precision = Literal["float32", "bfloat16", "autocast"]
@@ -280,6 +281,9 @@ def six_n_d(count: int | float, tokens: int | float) -> float:
 def training_days(flops: int | float, gpus: int, rate: int | float, utilisation: int | float) -> float:
     """flops / (gpus x rate x utilisation), in days.
 
+    With the operations of `step_flops` without recomputation, the utilisation is what Chowdhery et al. (2022)
+    call model FLOPs utilisation; with recomputation, it is the hardware's.
+
     Args:
         flops: of the whole training.
         gpus: how many work on it.
@@ -333,6 +337,21 @@ def memory_per_gpu(
     parts["gathered"] = float(whole_unit) if stage == 3 and gpus > 1 else 0.0
     parts["activations"] = float(activation_bytes(shape, batch, length, kernel, precision, recompute))
     return parts
+
+
+def message_bytes(shape: GPTShape, *, gpus: int, sharding: str = "ddp", precision: str = "float32") -> float:
+    """What each of n GPUs sends in a step, in a ring: 2 (n - 1) / n of the gradient's bytes.
+
+    Under zero1 and zero2 the gradient is scattered and the new parameters are gathered, which is as much;
+    under zero3 parameters are gathered twice, 3 (n - 1) / n in all.
+
+    Raises:
+        ValueError: if a choice is unknown or a number out of bounds.
+    """
+    _known("sharding", sharding, Sharding)
+    _known("precision", precision, Precision)
+    own, count = STATE_BYTES[precision][0], parameters(shape)
+    return sharded_bytes(count, gpus, own) if sharding == "zero3" else all_reduce_bytes(own * count, gpus)
 
 
 def kept_for_backward(function: Callable[[], Any], owned: Callable[[], Any] | None = None) -> int:

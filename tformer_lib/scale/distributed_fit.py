@@ -48,6 +48,7 @@ def fit_distributed(
     accumulate: int = 1,
     precision: str = "float32",
     recompute: bool = False,
+    compiled: bool | str = False,
     targets: Callable[[Any], int | float] | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: int = 100,
@@ -64,10 +65,12 @@ def fit_distributed(
     targets of the global batch. The result is that of one process up to rounding, however many there are.
 
     Before the first step every process gets the weights of process 0. With "ddp", each holds the whole model
-    (`DistributedDataParallel`). With "fsdp", each holds a share of every parameter, gradient and moment, and
-    gathers a `Block` when it is at work (`fully_shard`); the model stays sharded afterwards, and
-    `whole_state` puts its weights together. Muon needs whole matrices: under "fsdp" each process gathers the
-    averaged gradients, one matrix after the other, and repeats what all others compute from them.
+    (`DistributedDataParallel`) and gradients are averaged once a batch. With "fsdp", each holds a share of
+    every parameter, gradient and moment, and gathers a `Block` when it is at work (`fully_shard`); gradients
+    are averaged at every part, for else each process would hold whole ones until the last. The model stays
+    sharded afterwards, and `whole_state` puts its weights together. Muon needs whole matrices: under "fsdp"
+    each process gathers the averaged gradients, one matrix after the other, and repeats what all others
+    compute from them.
 
     Args:
         model: trained in place; in training mode meanwhile, and in evaluation mode afterwards.
@@ -91,6 +94,9 @@ def fit_distributed(
             products are then formed (autocast; under "fsdp" whole blocks, with gradients summed in
             float32). Parameters and moments stay as they are.
         recompute: whether a `Block` forgets what it computed and does so again in the backward pass.
+        compiled: whether each `Block` is compiled as it is first called, or the name of the backend of
+            `torch.compile` that does it. The usual one takes a C++ compiler on a CPU; losses change by
+            rounding.
         targets: counts the targets of some rows, of which every part needs one; None says that all parts
             have equally many.
         checkpoint: a folder, see `save_distributed`. A run that finds a checkpoint in it goes on from there,
@@ -107,7 +113,7 @@ def fit_distributed(
     Raises:
         ValueError: as `fit`; if `strategy` or `precision` is unknown; if processes and parts cannot share a
             batch evenly; if the processes were given different models or numbers; if `torchrun` started
-            several processes, and no group is open.
+            several processes, and no group is open; if blocks are to be compiled, and there is no compiler.
         TypeError: as `fit`; if `batches` cannot be looped over.
         FloatingPointError: on all processes, if a loss or a gradient is not finite; the message names the
             step.
@@ -124,7 +130,9 @@ def fit_distributed(
         min_lr_ratio=min_lr_ratio,
     )
     strategy, precision = _one_of("strategy", strategy, Strategy), _one_of("precision", precision, Precision)
-    accumulate, recompute = whole("accumulate", accumulate, 1), flag("recompute", recompute)
+    accumulate = whole("accumulate", accumulate, 1)
+    recompute = flag("recompute", recompute)
+    backend = _backend(compiled)
     checkpoint_every = whole("checkpoint_every", checkpoint_every, 1)
     if checkpoint is not None:
         check_folder(Path(checkpoint))
@@ -132,10 +140,11 @@ def fit_distributed(
     rows = (batches if hasattr(batches, "shard") else GlobalBatches(batches)).shard(rank, world)
     trainable(model)
     settings = asdict(plan) | {"precision": precision, "targets": targets is not None}
-    _same_everywhere(model, [settings, strategy, accumulate, recompute, checkpoint is not None])
+    numbers = [settings, strategy, accumulate, recompute, backend, checkpoint is not None]
+    _same_everywhere(model, numbers)
     with ExitStack() as stack:
-        if recompute:
-            stack.enter_context(_recomputing(model))
+        if recompute or backend:
+            stack.enter_context(_changed_blocks(model, recompute, backend))
         wrapped = _wrap(model, strategy, precision)
         parameters, optimizers = trainable(model), plan.make_optimizers(model)
         history, first = History(), 0
@@ -157,7 +166,7 @@ def fit_distributed(
                     check_loss(loss)
                     check_depends(loss)
                     (loss * share).backward()
-                total += loss.detach().double().cpu() * share
+                total += loss.detach().cpu().double() * share
             total = _mean(total)
             check_finite("the loss", total, step, plan.steps)
             norm = nn.utils.clip_grad_norm_(parameters, plan.longest)
@@ -265,6 +274,16 @@ def _one_of(name: str, value: str, choices: Any) -> str:
     return value
 
 
+def _backend(compiled: bool | str) -> str | None:
+    """The backend of `torch.compile`, or None."""
+    if isinstance(compiled, bool):
+        return "inductor" if compiled else None
+    known = torch.compiler.list_backends(exclude_tags=())
+    if compiled not in known:
+        raise ValueError(f"compiled must be a flag or one of {known}, got {brief(compiled)}")
+    return compiled
+
+
 def _same_everywhere(model: nn.Module, numbers: list[Any]) -> None:
     """Raise unless all processes were given models of one make, and the same numbers."""
     if not dist.is_initialized():
@@ -305,13 +324,25 @@ def _wrap(model: nn.Module, strategy: str, precision: str) -> nn.Module:
 
 
 @contextmanager
-def _recomputing(model: nn.Module) -> Iterator[None]:
-    """Each block's forward pass keeps its input alone, and is repeated in the backward pass."""
+def _changed_blocks(model: nn.Module, recompute: bool, backend: str | None) -> Iterator[None]:
+    """Each block is compiled; its forward pass keeps its input alone, and is done again on the way back."""
+    if backend:
+        device = next(model.parameters()).device
+        try:
+            torch.compile(lambda x: x.relu() + 1, backend=backend)(torch.ones(2, device=device))
+        except Exception as error:  # what is missing differs: a compiler, its headers, Python's
+            raise ValueError(
+                f"PyTorch cannot compile here with {backend!r} ({str(error).splitlines()[0]}): on a CPU it "
+                "takes a C++ compiler and Python's headers. Without `compiled` it goes on as it is"
+            ) from error
     blocks = [module for module in model.modules() if isinstance(module, Block)]
     if not blocks:
-        raise ValueError("there is no Block in this model that could be computed again")
+        raise ValueError("there is no Block in this model that could be computed again or compiled")
     for block in blocks:
-        block.forward = partial(recomputed, block.forward, use_reentrant=False)  # type: ignore[method-assign]
+        if backend:
+            block.forward = torch.compile(block.forward, backend=backend)  # type: ignore[method-assign]
+        if recompute:
+            block.forward = partial(recomputed, block.forward, use_reentrant=False)  # type: ignore[method-assign]
     try:
         yield
     finally:
@@ -320,12 +351,8 @@ def _recomputing(model: nn.Module) -> Iterator[None]:
 
 
 def _speaking(model: nn.Module, last: bool) -> AbstractContextManager[Any]:
-    """Gradients are averaged over processes at the last part of a batch only."""
-    if isinstance(model, FSDPModule):
-        model.set_requires_gradient_sync(last)
-    elif isinstance(model, DistributedDataParallel) and not last:
-        return model.no_sync()
-    return nullcontext()
+    """DDP averages gradients over processes at the last part of a batch only."""
+    return model.no_sync() if isinstance(model, DistributedDataParallel) and not last else nullcontext()
 
 
 def _computing(model: nn.Module, precision: str) -> AbstractContextManager[Any]:

@@ -1,7 +1,7 @@
 """Scaling laws: how large a model should be for a given compute, from the losses of small ones.
 
-N is the number of parameters, D the number of tokens read in training, C the compute in FLOPs, for which
-C = 6 N D if attention is left out.
+P is the number of parameters, T the number of tokens read in training, C the compute in FLOPs, for which
+C = 6 P T if attention is left out. (The literature writes N and D for P and T.)
 """
 
 import math
@@ -20,7 +20,7 @@ REDRAWS = 20  # of a sample in which a curve has no lowest point
 
 @dataclass(frozen=True)
 class Parabola:
-    """loss(N) = least + curvature (ln N - ln best)^2: one isoFLOP curve.
+    """loss(P) = least + curvature (ln P - ln best)^2: one isoFLOP curve.
 
     Args:
         best: the size at its lowest point.
@@ -39,7 +39,7 @@ class Parabola:
 
 
 def fit_parabola(sizes: Numbers, losses: Numbers) -> Parabola:
-    """The parabola through loss against ln N, by least squares (Hoffmann et al. 2022, approach 2).
+    """The parabola through loss against ln P, by least squares (Hoffmann et al. 2022, approach 2).
 
     Args:
         sizes: of models that were trained with the same compute.
@@ -91,7 +91,7 @@ def fit_power_law(x: Numbers, y: Numbers) -> PowerLaw:
 
 @dataclass(frozen=True)
 class IsoFlop:
-    """The best size and the best number of tokens by compute, N = size(C) and D = tokens(C).
+    """The best size and the best number of tokens by compute, P = size(C) and T = tokens(C).
 
     Args:
         curves: the parabola of each compute that was tried, the smallest first.
@@ -105,15 +105,15 @@ class IsoFlop:
 
 
 def fit_isoflop(compute: Numbers, sizes: Numbers, tokens: Numbers, losses: Numbers) -> IsoFlop:
-    """A parabola for each compute, then N_opt = a C^b and D_opt = a' C^b' through their lowest points.
+    """A parabola for each compute, then P_opt = a C^b and T_opt = a' C^b' through their lowest points.
 
-    How many tokens the best size would have read is interpolated between the runs of its compute: ln D on a
-    straight line in ln N.
+    How many tokens the best size would have read is interpolated between the runs of its compute: ln T on a
+    straight line in ln P.
 
     Args:
         compute: of each run; runs of one curve have exactly the same.
-        sizes: N of each run.
-        tokens: D of each run.
+        sizes: P of each run.
+        tokens: T of each run.
         losses: at the end of each run.
 
     Raises:
@@ -180,13 +180,13 @@ def bootstrap_isoflop(
 
 @dataclass(frozen=True)
 class ParametricLaw:
-    """L(N, D) = E + A / N^alpha + B / D^beta (Hoffmann et al. 2022, equation 2).
+    """L(P, T) = E + A / P^alpha + B / T^beta (Hoffmann et al. 2022, equation 2).
 
     Args:
         E: the loss that neither parameters nor tokens take away.
         A: scale of what a limited size adds.
         alpha: how quickly that falls.
-        B: scale of what a limited number of tokens adds.
+        B: scale of what a limited number of tokens adds; A' in the book, where B is a batch.
         beta: how quickly that falls.
         cost: the mean Huber loss of the fit.
     """
@@ -199,18 +199,18 @@ class ParametricLaw:
     cost: float = math.nan
 
     def __call__(self, sizes: Any, tokens: Any) -> Any:
-        """The loss of sizes N and tokens D, numbers or arrays."""
+        """The loss of sizes P and tokens T, numbers or arrays."""
         return self.E + self.A / sizes**self.alpha + self.B / tokens**self.beta
 
     @property
     def exponent(self) -> float:
-        """The power of C = 6 N D with which N_opt grows, beta / (alpha + beta)."""
+        """The power of C = 6 P T with which P_opt grows, beta / (alpha + beta)."""
         return self.beta / (self.alpha + self.beta)
 
     def best(self, compute: float) -> tuple[float, float]:
-        """N and D with the least loss among those with 6 N D = C.
+        """P and T with the least loss among those with 6 P T = C.
 
-        N = G (C/6)^(beta / (alpha + beta)) and D = C / (6 N), with
+        P = G (C/6)^(beta / (alpha + beta)) and T = C / (6 P), with
         G = (alpha A / (beta B))^(1 / (alpha + beta)).
         """
         product = real("compute", compute, "(0, inf)") / 6
@@ -222,7 +222,7 @@ class ParametricLaw:
 def fit_parametric(
     sizes: Numbers, tokens: Numbers, losses: Numbers, *, delta: float = 1e-3, starts: int = 6
 ) -> ParametricLaw:
-    """E, A, B, alpha, beta of the least mean Huber loss of ln L(N, D) - ln(loss), as Hoffmann et al. (2022).
+    """E, A, B, alpha, beta of the least mean Huber loss of ln L(P, T) - ln(loss), as Hoffmann et al. (2022).
 
     For fixed alpha and beta the law is linear in E, A and B, so each pair of a grid gets these by least
     squares. From the best pairs, Levenberg's and Marquardt's method goes on in the logarithms of all five,
@@ -230,8 +230,8 @@ def fit_parametric(
     falls no more.
 
     Args:
-        sizes: N of each run.
-        tokens: D of each run.
+        sizes: P of each run.
+        tokens: T of each run.
         losses: at the end of each run.
         delta: where the Huber loss turns from squares to absolute values.
         starts: how many pairs of the grid are refined.
@@ -313,7 +313,7 @@ def bootstrap(
 
     Args:
         fit: takes the columns.
-        columns: one number for each run, such as N, D and the loss.
+        columns: one number for each run, such as P, T and the loss.
         repeats: how many samples.
         size: how many runs are in a sample, each at most once; if None, as many as there are, with
             replacement.

@@ -93,7 +93,7 @@ def noise_from_gradients(gradients: Float[Tensor, "k P"], batch: int) -> NoiseSc
         raise ValueError(
             f"gradients must be (k, P) with k of 2 or more, a batch a row, got {tuple(gradients.shape)}"
         )
-    rows = gradients.double()
+    rows = gradients.cpu().double()
     small, big = rows.square().sum(dim=1).mean().item(), rows.mean(dim=0).square().sum().item()
     return noise_from_sizes(small, big, batch, len(gradients) * batch)
 
@@ -129,11 +129,11 @@ def measure_noise(
         model.zero_grad()
         loss_fn(model, batch).backward()
         gradient = flat_gradient(model)
-        small += gradient.double().square().sum().item() / len(batches)
+        small += gradient.cpu().double().square().sum().item() / len(batches)
         total = total + gradient / len(batches)
     model.zero_grad()
     size = sizes.pop()
-    return noise_from_sizes(small, total.double().square().sum().item(), size, size * len(batches))
+    return noise_from_sizes(small, total.cpu().double().square().sum().item(), size, size * len(batches))
 
 
 def noise_across_processes(model: nn.Module, batch: int) -> NoiseScale:
@@ -156,13 +156,13 @@ def noise_across_processes(model: nn.Module, batch: int) -> NoiseScale:
     processes = dist.get_world_size()
     if processes < 2:
         raise ValueError("one process has one gradient: two batch sizes need two processes")
-    small = flat_gradient(model).double().square().sum()
+    small = flat_gradient(model).cpu().double().square().sum()
     dist.all_reduce(small)
     for parameter in model.parameters():
         if parameter.grad is not None:
             dist.all_reduce(parameter.grad)
             parameter.grad /= processes
-    big = flat_gradient(model).double().square().sum().item()
+    big = flat_gradient(model).cpu().double().square().sum().item()
     return noise_from_sizes(small.item() / processes, big, batch, batch * processes)
 
 

@@ -83,6 +83,7 @@ def complain(error: Exception) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """0 if all went well; 2, and a line on stderr, if something is wrong with what was asked for."""
     warnings.filterwarnings("ignore", message="torch.distributed is disabled")  # one process needs no group
+    warnings.filterwarnings("ignore", message="Dynamo detected a call to a `functools.lru_cache`")
     try:
         step, settings = parse(arguments)
         with process_group():

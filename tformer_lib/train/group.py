@@ -4,10 +4,12 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed as dist
+from filelock import FileLock, Timeout
 
 from tformer_lib.training.seeds import default_device
 
@@ -70,6 +72,30 @@ def first(work: Callable[[], Any]) -> Any:
     if fault is None or isinstance(fault, EXPECTED):
         raise RunError(text) from fault
     raise fault
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """No second run in this folder as long as the block lasts; a killed run leaves the folder free.
+
+    Raises:
+        RunError: in every process, if another run is in it.
+    """
+    lock = FileLock(folder / ".lock", blocking=False)
+
+    def take() -> None:
+        try:
+            lock.acquire()
+        except Timeout as error:
+            raise ValueError(
+                f"another run is training in {folder}: wait until it ends, or take another --out"
+            ) from error
+
+    first(take)
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def total(value: float) -> float:

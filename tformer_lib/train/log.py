@@ -2,8 +2,10 @@
 
 import csv
 import io
+import math
 import sys
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ from tformer_lib.files import replace_file
 from tformer_lib.train.group import rank, total
 from tformer_lib.training.history import History
 
-COLUMNS = ("step", "loss", "grad_norm", "lr", "tokens", "processor_seconds")
+COLUMNS = ("step", "loss", "grad_norm", "lr", "tokens", "processor_seconds", "held_out")
 
 
 class Log:
@@ -26,13 +28,26 @@ class Log:
         steps: of the whole run.
         tokens: that are predicted in a step.
         tensorboard: whether to write for TensorBoard too.
+        read_every: the steps between readings of the held-out text.
+        read: reads it, in every process, and returns nats a token; None if it is not read meanwhile.
 
     Raises:
         ImportError: if TensorBoard is asked for and not installed.
     """
 
-    def __init__(self, folder: Path, *, every: int, steps: int, tokens: int, tensorboard: bool):
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        every: int,
+        steps: int,
+        tokens: int,
+        tensorboard: bool,
+        read_every: int = 1,
+        read: Callable[[], float] | None = None,
+    ):
         self.path, self.every, self.steps, self.tokens = folder / "log.csv", every, steps, tokens
+        self.read_every, self.read = read_every, read
         self.writer_type: Any = None
         if tensorboard and rank() == 0:
             try:
@@ -53,35 +68,42 @@ class Log:
         done = step + 1
         if not self._has_line(done):
             return
-        row = self._row(done, history, self.before + total(time.process_time() - self.started))
+        seconds = self.before + total(time.process_time() - self.started)
+        held_out = self.read() if self.read is not None and self._is_read(done) else math.nan
+        row = self._row(done, history, seconds, held_out)
         if rank():
             return
         with open(self.path, "a", encoding="utf-8", newline="") as file:
-            csv.writer(file).writerow(row)
-        text = f"step {done}/{self.steps}  loss {row[1]:.3f}  lr {row[3]:.2e}  {row[5]:.0f} s"
+            csv.writer(file).writerow(_written(row))
+        heard = "" if math.isnan(held_out) else f"  held out {held_out:.3f}"
+        text = f"step {done}/{self.steps}  loss {row[1]:.3f}{heard}  lr {row[3]:.2e}  {row[5]:.0f} s"
         print(text, file=sys.stderr, flush=True)
         if self.writer is not None:
             for name, value in zip(COLUMNS[1:], row[1:], strict=True):
-                self.writer.add_scalar(name, value, done)
+                if not math.isnan(value):
+                    self.writer.add_scalar(name, value, done)
             self.writer.flush()
 
     def _has_line(self, done: int) -> bool:
-        return done % self.every == 0 or done == self.steps
+        return done % self.every == 0 or done == self.steps or self._is_read(done)
 
-    def _row(self, done: int, history: History, seconds: float) -> tuple[int | float, ...]:
+    def _is_read(self, done: int) -> bool:
+        return self.read is not None and (done % self.read_every == 0 or done == self.steps)
+
+    def _row(self, done: int, history: History, seconds: float, held_out: float) -> tuple[int | float, ...]:
         """The line of a step; its loss is the mean since the line before."""
         recent = history.loss[(done - 1) // self.every * self.every : done]
         loss, norm = sum(recent) / len(recent), history.grad_norm[done - 1]
         rate, tokens = history.lr[done - 1], done * self.tokens
-        return done, round(loss, 6), round(norm, 6), rate, tokens, round(seconds, 2)
+        return done, round(loss, 6), round(norm, 6), rate, tokens, round(seconds, 2), round(held_out, 6)
 
     def _begin(self, step: int, history: History) -> None:
-        """The lines of the steps that are done: of what was killed the times, all else from the history."""
+        """The lines of the steps that are done: all from the history but the times and what was read."""
         self.begun, rows = True, []
-        times = {row["step"]: row["processor_seconds"] for row in read_log(self.path)}
+        there = {row["step"]: (row["processor_seconds"], row["held_out"]) for row in read_log(self.path)}
         for done in filter(self._has_line, range(1, step + 1)):
-            self.before = times.get(done, self.before)
-            rows.append(self._row(done, history, self.before))
+            self.before, held_out = there.get(done, (self.before, math.nan))
+            rows.append(_written(self._row(done, history, self.before, held_out)))
         if rank():
             return
         text = io.StringIO()
@@ -101,15 +123,23 @@ class Log:
             self.writer.close()
 
 
+def _written(row: Sequence[int | float]) -> list[int | float | str]:
+    """As it stands in the file: what is not known is empty."""
+    return ["" if math.isnan(value) else value for value in row]
+
+
 def read_log(path: Path) -> list[dict[str, float]]:
-    """The lines of a log; one that was cut off when a run was killed, and all after it, are left out."""
+    """The lines of a log; one that was cut off when a run was killed, and all after it, are left out.
+
+    What the held-out text costs is `nan` where it was not read.
+    """
     rows: list[dict[str, float]] = []
     if not path.is_file():
         return rows
     lines = path.read_text("utf-8").splitlines(keepends=True)
     for line in lines[1:]:
         try:
-            values = [float(value) for value in line.split(",")]
+            values = [float(value) if value.strip() else math.nan for value in line.split(",")]
         except ValueError:
             break
         if len(values) != len(COLUMNS) or not line.endswith("\n"):

@@ -65,10 +65,10 @@ def text_nats(model: nn.Module, ids: Int[Tensor, " T"], context: int, batch: int
     return total
 
 
-def score(
+def reading(
     model: nn.Module, shards: Shards, context: int, *, tokens: int | None = None, batch: int = 64
-) -> Score:
-    """The cost of the held-out documents, the first one begun as if another had just ended.
+) -> tuple[float, Int[Tensor, " T"]]:
+    """(nats, the tokens) of the beginning of the held-out part, its first document begun as if one had ended.
 
     Args:
         model: as in `text_nats`.
@@ -85,8 +85,15 @@ def score(
         raise ValueError("nothing was held out: there is no text to evaluate on")
     count = held_out if tokens is None else min(held_out, whole("tokens", tokens, 1))
     ids = shards.read("held_out", 0, count)
+    return text_nats(model, torch.cat([torch.tensor([shards.end]), ids]), context, batch), ids
+
+
+def score(
+    model: nn.Module, shards: Shards, context: int, *, tokens: int | None = None, batch: int = 64
+) -> Score:
+    """The cost of the held-out documents in nats and bits; arguments and errors are those of `reading`."""
+    nats, ids = reading(model, shards, context, tokens=tokens, batch=batch)
     text = shards.tokenizer.decode(ids[ids != shards.end])
-    nats = text_nats(model, torch.cat([torch.tensor([shards.end]), ids]), context, batch)
     seen = torch.ones(shards.vocab_size)
     for start in range(0, shards.tokens("train"), 1 << 22):
         part = shards.read("train", start, min(start + (1 << 22), shards.tokens("train")))
@@ -94,10 +101,10 @@ def score(
     by_counts = -(seen.double() / seen.sum()).log()[ids].sum().item()
     to_bits = 1 / math.log(2) / max(len(text), 1)
     return Score(
-        tokens=count,
+        tokens=len(ids),
         characters=len(text),
-        nats=nats / count,
+        nats=nats / len(ids),
         bits=nats * to_bits,
         counts_bits=by_counts * to_bits,
-        nothing_bits=count * math.log(shards.vocab_size) * to_bits,
+        nothing_bits=len(ids) * math.log(shards.vocab_size) * to_bits,
     )

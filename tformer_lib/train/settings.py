@@ -6,7 +6,15 @@ from typing import Any, Literal, get_type_hints
 
 TRIFLES = {  # another value in the middle of a run changes nothing but the rounding
     "model": (),
-    "train": ("accumulate", "strategy", "recompute", "checkpoint_every", "log_every", "tensorboard"),
+    "train": (
+        "accumulate",
+        "strategy",
+        "recompute",
+        "compiled",
+        "checkpoint_every",
+        "log_every",
+        "tensorboard",
+    ),
 }
 
 
@@ -75,6 +83,7 @@ class TrainSettings:
     strategy: Literal["ddp", "fsdp"] = setting("ddp", "a whole model in each process, or a share of it")
     accumulate: int = setting(1, "into how many parts a process cuts its rows")
     recompute: bool = setting(False, "whether activations are computed again in the backward pass")
+    compiled: bool = setting(False, "whether blocks are compiled; on a CPU it takes a C++ compiler")
     checkpoint_every: int = setting(100, "the steps between checkpoints")
     log_every: int = setting(10, "the steps between lines of the log")
     tensorboard: bool = setting(True, "whether to write OUT/tensorboard too")
@@ -85,6 +94,8 @@ class EvaluateSettings:
     """How the held-out text is read."""
 
     tokens: int | None = setting(None, "how many of its tokens, from the beginning; all if null")
+    every: int | None = setting(None, "the steps between readings during the training; at its end if null")
+    every_tokens: int = setting(20_000, "how many tokens such a reading predicts at most")
     batch: int = setting(64, "the windows at a time")
 
 

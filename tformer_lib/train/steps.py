@@ -23,9 +23,9 @@ from tformer_lib.models.language import language_loss
 from tformer_lib.numbers import whole
 from tformer_lib.scale.distributed_fit import fit_distributed, whole_state
 from tformer_lib.train.card import write_card
-from tformer_lib.train.group import device_for, first, processes, rank
+from tformer_lib.train.group import alone_in, device_for, first, processes, rank
 from tformer_lib.train.log import Log
-from tformer_lib.train.scoring import Score, score
+from tformer_lib.train.scoring import Score, reading, score
 from tformer_lib.train.settings import ModelSettings, Settings
 from tformer_lib.training import count_parameters, load_checkpoint, save_checkpoint, seed_everything
 from tformer_lib.training.checkpoints import has_checkpoint
@@ -45,6 +45,9 @@ def check(settings: Settings) -> None:
     options = settings.train
     build(settings.model, 2)
     device_for(settings.device)
+    if settings.evaluate.every is not None:
+        whole("evaluate.every", settings.evaluate.every, 1)
+    whole("evaluate.every_tokens", settings.evaluate.every_tokens, 1)
     Plan(**_plan(settings))
     if whole("train.batch", options.batch, 1) % (
         processes() * whole("train.accumulate", options.accumulate, 1)
@@ -61,9 +64,14 @@ def tokenise(settings: Settings) -> None:
 
 
 def train(settings: Settings) -> None:
-    """Train on the shards, from the last checkpoint on if there is one."""
-    out = Path(settings.out)
+    """Train on the shards, from the last checkpoint on if there is one; nobody else does so meanwhile."""
     first(lambda: _claim(settings))
+    with alone_in(Path(settings.out)):
+        _train(settings)
+
+
+def _train(settings: Settings) -> None:
+    out = Path(settings.out)
     shards = Shards(shards_folder(settings), verify=False)
     model, options = settings.model, settings.train
     device = device_for(settings.device)
@@ -75,8 +83,20 @@ def train(settings: Settings) -> None:
         f"{options.steps} steps read them {options.steps * options.batch / batches.windows:.2f} times"
     )
     tokens = options.batch * model.context
+
+    def read() -> float:  # by all processes, since a sharded model is only whole when all call it
+        nats, ids = reading(network, shards, model.context, tokens=often.every_tokens, batch=often.batch)
+        return nats / len(ids)
+
+    often = settings.evaluate
     log = Log(
-        out, every=options.log_every, steps=options.steps, tokens=tokens, tensorboard=options.tensorboard
+        out,
+        every=options.log_every,
+        steps=options.steps,
+        tokens=tokens,
+        tensorboard=options.tensorboard,
+        read_every=often.every or 1,
+        read=read if often.every else None,
     )
 
     def loss(network: nn.Module, rows: Tensor) -> Tensor:
@@ -91,6 +111,7 @@ def train(settings: Settings) -> None:
         accumulate=options.accumulate,
         precision=options.precision,
         recompute=options.recompute,
+        compiled=options.compiled,
         checkpoint=out / "checkpoint",
         checkpoint_every=options.checkpoint_every,
         on_step=log,
@@ -212,6 +233,8 @@ def _tokenise(settings: Settings) -> None:
 def _claim(settings: Settings) -> None:
     """Check the shards, and that the run in this folder, if there is one, is this run; note its settings."""
     shards = Shards(shards_folder(settings))
+    if settings.evaluate.every is not None and not shards.tokens("held_out"):
+        raise ValueError("nothing was held out that could be read on the way: leave evaluate.every out")
     out = Path(settings.out)
     mine = settings.identity() | {"shards": shards.identity}
     if (out / SETTINGS).exists():

@@ -25,7 +25,7 @@
       ui.stage.append(html("p", { class: "tl-label" }, "Head (block.head):"), heads);
       const answers = ui.table("What the model answers");
       ui.choice("model", "Model", Object.entries(ABOUT), (model) => ({ model, item: "0", row: 99, block: 0, head: 0, silent: false }));
-      const item = ui.choice("item", "Example", ["0", "1", "2", "3", "4"].map((i) => [i, i]));
+      const item = ui.choice("item", "Example", ["0", "1", "2", "3", "4"].map((i) => [i, i]), (chosen) => ({ item: chosen, row: 99 }));
       ui.toggle("mean", "Show the mean of all heads of the block");
       ui.toggle("silent", "Silence this head");
       let shape = "";
@@ -83,8 +83,8 @@
         const who = state.mean ? `On average the heads of block ${m + 1}` : `Head ${h + 1} of block ${m + 1}`;
         const reader = image ? "For the class token" : `For ${word(example.asks[row])}`;
         const [[plain, p], [now, q]] = [before[0], after[0]];
-        const without = state.silent ? ` Without head ${m + 1}.${h + 1} the answer ${where} is ${now === plain ? "still " : ""}“${now}” with ${percent(q)}, ${
-          now === plain ? `before ${percent(p)}` : `in place of “${plain}” with ${percent(p)}`}.` : ` The answer ${where} is “${plain}” with ${percent(p)}.`;
+        const without = state.silent ? ` Without head ${m + 1}.${h + 1} the answer ${where} ${now === plain
+          ? `stays “${plain}”, with ${percent(q)} instead of ${percent(p)}` : `becomes “${now}” (${percent(q)}) instead of “${plain}” (${percent(p)})`}.` : ` The answer ${where} is “${plain}” with ${percent(p)}.`;
         return `${reader}: ${who} ${state.mean ? "read" : "reads"} most from ${order[0]}, then from ${list(order.slice(1))}.${image ? " Patches are counted row by row." : ""}${without}`;
       };
     },

@@ -3,7 +3,7 @@
   const { define, html, number } = window.TformerLive;
   const { attendOne } = window.TformerMaths;
   const words = ["the", "dog", "was", "hungry"];
-  const steps = ["products kᵀq", "divided by √2", "masked", "softmax: weights", "average of the values"];
+  const steps = ["products", "root", "mask", "softmax", "average"];
   const which = ["1st", "2nd"];
 
   define("attention-by-hand", {
@@ -25,7 +25,7 @@
         onchange: (event) => { event.target.value = numbers()[2 * n + i]; }, // what was no number is not left standing
       })));
       ui.stage.append(html("div", { class: "tl-scroll" }, html("table", { class: "tl-table" },
-        html("caption", {}, "Four tokens, two numbers each: their queries, keys and values at once"),
+        html("caption", {}, "Four tokens: the same two numbers are query, key and value"),
         html("thead", {}, html("tr", {}, html("td", {}), words.map((word) => html("th", { scope: "col", class: "tl-over" }, word)))),
         html("tbody", {}, [0, 1].map((i) => html("tr", {}, html("th", { scope: "row" }, which[i]), words.map((_, n) => html("td", {}, boxes[2 * n + i]))))))));
       const show = ui.table("What the token that asks does with each key");
@@ -43,12 +43,15 @@
         const rows = [["products kᵀq", found.products], [root ? "divided by √2" : "not divided", found.scores],
           ["masked", found.masked], ["weights", found.weights]].slice(0, step + 1);
         const parts = step < 4 ? [] : which.map((name, i) => [`weight × ${name}`, found.weights.map((a, s) => a * tokens[s][i])]);
-        show([`${words[n]} reads`, ...words], [...rows, ...parts].map(([name, z]) => [name, ...z.map((v) => number(v))]),
-          (i) => (i >= step ? "tl-new" : ""));
+        const later = [root ? "divided by √2" : "not divided", "masked", "weights", ...which.map((name) => `weight × ${name}`)].slice(step < 4 ? step : 5);
+        show([`${words[n]} reads`, ...words], [
+          ...[...rows, ...parts].map(([name, z]) => [name, ...z.map((v) => number(v))]),
+          ...later.map((name) => [name, "–", "–", "–", "–"])], // the controls below stay where they are
+        (i) => (i >= step && (i === step || step === 4) ? "tl-new" : ""));
         const said = rows[rows.length - 1];
         const [a, b] = found.output;
         if (step === 4) return `The output of “${words[n]}” is (${number(a)}, ${number(b)}): the last two rows, each added up. The weights: ${words.map((word, s) => `${word} ${number(found.weights[s])}`).join(", ")}.`;
-        return `${said[0]}: ${words.map((word, s) => `${word} ${number(said[1][s])}`).join(", ")}.`;
+        return `“${words[n]}” with each key, ${said[0]}: ${words.map((word, s) => `${word} ${number(said[1][s])}`).join(", ")}.`;
       };
     },
   });

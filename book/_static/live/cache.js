@@ -10,6 +10,7 @@
     "Gemma 2B": { M: 18, H: 8, G: 1, Dh: 256 },
     "DeepSeek-V3": { M: 61, H: 128, Dh: 128, latent: 512, rope: 64 },
   };
+  const times = (n) => (n === 1 ? "once" : n === 2 ? "twice" : `${number(n, 0)} times`);
   const kind = ({ H, G, latent, rope }) => (latent ? `MLA, ${latent} + ${rope}` : G === H ? "MHA" : G === 1 ? "MQA" : `GQA, ${G} heads`);
 
   define("the-cache", {
@@ -20,13 +21,14 @@
       const sizes = ui.table("Bytes of the cache for one text, 16 bits a number");
       ui.slider("written", "Words written", { min: 1, max: words.length });
       ui.toggle("cache", "Keep keys and values");
-      ui.button("Write the next word", () => ui.change({ written: (ui.state.written % words.length) + 1 }));
+      const write = ui.button("Write the next word", () => ui.change({ written: (ui.state.written % words.length) + 1 }));
       ui.slider("N", "Length of the text in the table", { min: 7, max: 20, step: 0.1, from: Math.log2, to: (x) => Math.round(2 ** x), show: (x) => `${x.toLocaleString("en")} tokens` });
       return ({ written, cache, N }, width) => {
         const T = Math.min(words.length, Math.max(1, Math.round(written)));
         const narrow = width < 560;
         const step = (width - 4) / words.length;
         const high = 24;
+        write.textContent = T === words.length ? "Begin again" : "Write the next word";
         let computed = 0;
         const cells = [];
         for (let t = 0; t < T; t += 1) {
@@ -48,7 +50,7 @@
           return [name, kind(m), bytes(kept), bytes(kept * N), bytes(full * N)];
         }));
         const other = cache ? (T * (T + 1)) / 2 : T;
-        return `After ${T} ${T === 1 ? "pass" : "passes"}: keys and values computed ${number(computed, 0)} ${computed === 1 ? "time" : "times"}; ${cache ? "without" : "with"} a cache it would be ${number(other, 0)}. For ${N.toLocaleString("en")} tokens the cache of Llama 3 8B takes ${bytes(2 * cacheNumbers(MODELS["Llama 3 8B"]) * N)}.`;
+        return `After ${T} ${T === 1 ? "pass" : "passes"}: keys and values computed ${times(computed)}; ${cache ? "without" : "with"} a cache it would be ${times(other)}. For ${N.toLocaleString("en")} tokens the cache of Llama 3 8B takes ${bytes(2 * cacheNumbers(MODELS["Llama 3 8B"]) * N)}.`;
       };
     },
   });

@@ -47,9 +47,9 @@
               text(cx, cy + r + 20, `${number(speed, 3).replace(/0+$/, "").replace(/\.$/, "")} rad a place`, { size: 13 }),
               text(cx, cy + r + 40, `qᵀk: ${number(shares[i])}`, { size: 13 })];
           }));
-        rows(["a place", "query at", "key at", "qᵀk"], w.map((speed, i) => [
+        rows(["a place", "query turned", "key turned", "qᵀk"], w.map((speed, i) => [
           String(Number(speed.toFixed(3))), angle(n * speed), angle(s * speed), number(shares[i])]));
-        return `Offset n − s = ${number(n - s, 0)}. The four products, from the fast hand to the slow, are ${list(shares.map((z) => number(z, 3)))}. Their sum, the score, is ${number(dot(q, k), 3)}. (Full hand: the query; dashed: the key.)`;
+        return `Query at place ${number(n, 0)}, key at place ${number(s, 0)}: offset n − s = ${number(n - s, 0)}. The four products, from the fast hand to the slow, are ${list(shares.map((z) => number(z, 3)))}. Their sum, the score, is ${number(dot(q, k), 3)}. (Full hand: the query; dashed: the key.)`;
       };
     },
   });

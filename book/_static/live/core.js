@@ -5,7 +5,9 @@
 
   const fill = (node, attributes = {}, ...children) => {
     for (const [name, value] of Object.entries(attributes)) {
-      if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+      if (name.startsWith("aria-")) { // true and false are words there
+        if (value != null) node.setAttribute(name, String(value));
+      } else if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
       else if (value === true) node.setAttribute(name, "");
       else if (value !== false && value != null) node.setAttribute(name, value);
     }

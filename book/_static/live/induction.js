@@ -4,7 +4,7 @@
   const { induction } = window.TformerMaths;
   const FIRST = "abcdxab";
   const valid = (word) => /^[a-z]{6,10}$/.test(word);
-  const steps = ["what head 0.0 has written", "matches (scores)", "weights of head 1.0", "copied to the logits"];
+  const steps = ["written", "matches", "weights", "logits"];
   const short = (z) => {
     const tenth = Math.round(10 * z) / 10 || 0;
     return number(tenth, Number.isInteger(tenth) ? 0 : 1);
@@ -50,18 +50,18 @@
         const best = top(found.weights[n]);
         const parts = [name(14, "tokens; framed: the one that asks"), row(22, (s, mid, y) => [
           box0(s, y, s === n ? { stroke: colour("query"), "stroke-width": 4 } : { opacity: s < n ? 1 : 0.4 }),
-          text(mid, y + 19, word[s], { opacity: s <= n ? 1 : 0.4 })])];
+          text(mid, y + 19, word[s], { opacity: s <= n ? 1 : 0.7 })])];
         parts.push(name(76, first ? "second field: the letter before, by head 0.0" : "second field: empty, head 0.0 is away"),
           row(84, (s, mid, y) => {
             const p = found.before[s];
             const most = Math.max(...p);
-            return s <= n && [box0(s, y, { fill: colour("key"), "fill-opacity": 0.75 * most }), text(mid, y + 19, most > 0 ? seen[top(p)] : "–")];
+            return s <= n && [box0(s, y, { fill: colour("key"), "fill-opacity": 0.75 * most }), text(mid, y + 19, most > 0 ? seen[top(p)] : "–", { fill: 0.75 * most > 0.5 ? colour("on-weights") : "currentColor" })];
           }));
         if (step > 0) parts.push(name(138, connected ? `match of “${word[n]}” with the second field: score` : `match of “${word[n]}” with the token itself: score`),
           row(146, (s, mid, y) => s <= n && text(mid, y + 14, short(found.scores[n][s]), { size: 13 })));
         if (step > 1) parts.push(name(190, "weight in per cent"), row(198, (s, mid, y) => s <= n && [
           box0(s, y, { fill: colour("weights"), "fill-opacity": 0.85 * found.weights[n][s], "stroke-width": s === best ? 3 : 1 }),
-          text(mid, y + 19, number(100 * found.weights[n][s], 0), { size: 13 })]));
+          text(mid, y + 19, number(100 * found.weights[n][s], 0), { size: 13, fill: found.weights[n][s] > 0.6 ? colour("on-weights") : "currentColor" })]));
         if (step > 2) {
           const wide = Math.min(56, (width - 8) / seen.length);
           parts.push(name(252, "logits: 1 for who asks, 2 for what is read"),
@@ -72,7 +72,7 @@
                 text(at + wide / 2, 346, c), text(at + wide / 2, 324 - 14 * z, number(z, 1), { size: 12 })];
             }), line(4, 330, 4 + wide * seen.length, 330));
         }
-        show(width, [124, 176, 238, 356][step], parts);
+        show(width, 356, parts); // of one height, so that the controls below stay where they are
         const z = found.logits[n];
         const high = Math.max(...z);
         const next = seen.filter((_, v) => z[v] > high - 1e-6);
@@ -80,7 +80,7 @@
         if (step === 0) return `Place ${n}: head 0.0 has written ${first ? (n ? `“${seen[top(found.before[n])]}” behind “${word[n]}”` : "the letter itself, for there is none before it") : "nothing"}.`;
         if (step === 1) return `“${word[n]}” at place ${n} scores highest (${short(Math.max(...found.scores[n]))}) at ${found.scores[n].flatMap((v, s) => (v > Math.max(...found.scores[n]) - 1e-6 ? [`place ${s}`] : [])).join(", ")}.`;
         if (step === 2) return `“${word[n]}” at place ${n} reads place ${best} (“${word[best]}”) with ${share}%.`;
-        return `“${word[n]}” at place ${n} reads place ${best} (“${word[best]}”) with ${share}%. The largest logit, ${number(high, 2)}: ${next.map((c) => `“${c}”`).join(", ")}.`;
+        return `“${word[n]}” at place ${n} reads place ${best} (“${word[best]}”) with ${share}%. The largest logit, ${number(high, 2)}: ${next.map((c) => `“${c}”`).join(", ")} (1 for the letter that asks, twice its weight for each letter that is read).`;
       };
     },
   });

@@ -7,7 +7,7 @@
   const SHOWN = 12;
 
   define("live-model", {
-    state: { text: "ROMEO.\nO, she doth teach the torches to b", temperature: 0.8, topP: 0.95, seed: 1, block: 0, head: 0, silent: "" },
+    state: { text: "ROMEO:\nO, she doth teach the torches to b", temperature: 0.8, topP: 0.95, seed: 1, block: 0, head: 0, silent: "" },
     build(ui) {
       const box = html("textarea", { rows: 4, spellcheck: "false", "aria-label": "Text that the model reads", oninput: () => ui.change({ text: box.value }) });
       const faults = html("p", { class: "tl-fault", role: "status" });
@@ -34,7 +34,7 @@
         Object.assign(ui.state, { text: now + model.letters[at < 0 ? p.indexOf(Math.max(...p)) : at], seed: (seed % 99999) + 1 });
       };
       let [writing, timer] = [0, 0];
-      let [first, last] = ["", ""];
+      let [first, last, drawn] = ["", "", 0];
       const stop = () => {
         clearTimeout(timer);
         told.textContent = `It has written: ${last.slice(first.length)}`;
@@ -46,7 +46,9 @@
           stop();
           return;
         }
-        for (let n = still.matches ? 10 : 1; n && writing; n -= 1, writing -= 1) draw();
+        const now = performance.now(); // some 36 letters a second, however long a picture takes
+        for (let n = still.matches ? 10 : Math.max(1, Math.round(0.036 * (now - drawn))); n && writing; n -= 1, writing -= 1) draw();
+        drawn = now;
         last = ui.state.text;
         ui.change({});
         timer = setTimeout(piece, 25);
@@ -63,6 +65,7 @@
         }
         writing = 200;
         first = last = ui.state.text;
+        drawn = performance.now();
         told.textContent = "";
         write.textContent = "Stop";
         piece();

@@ -129,6 +129,10 @@
     };
   };
 
+  // What each GPU sends in a step, by a ring: an all-reduce of gradients; with shared parameters two gatherings and one scattering.
+  const messageBytes = (c, { gpus = 1, stage = 0, half = false } = {}) =>
+    ((stage > 2 ? 3 : 2) * (gpus - 1) * (half ? 2 : 4) * sum(Object.values(parameters(c)))) / gpus;
+
   // Seconds a day times GPUs, rate and the share of it that is reached.
   const trainingDays = (flops, gpus, rate, share) => flops / (gpus * rate * share) / 86400;
 
@@ -207,6 +211,6 @@
 
   window.TformerMaths = {
     sum, dot, norm, mix, softmax, softLookup, attendOne, gradients, speeds, rotate, nextProbabilities,
-    parameters, forwardFlops, stepFlops, gpuMemory, trainingDays, cacheNumbers, onlineSoftmax, errorLeft, induction, random,
+    parameters, forwardFlops, stepFlops, gpuMemory, messageBytes, trainingDays, cacheNumbers, onlineSoftmax, errorLeft, induction, random,
   };
 })();

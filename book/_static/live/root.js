@@ -34,7 +34,7 @@
         const largest = Math.max(...weights);
         const read = 1 / sum(weights.map((a) => a * a));
         const push = atScores.map(Math.abs).sort((a, b) => a - b)[S / 2];
-        return `The largest weight is ${number(largest)}; the query reads as much as ${number(read, 1)} keys with equal weights. `
+        return `Width ${D}, ${scaled ? "with" : "without"} the root: the largest weight is ${number(largest)}; the query reads as much as ${number(read, 1)} keys with equal weights. `
           + `The middle one of the sixteen gradients at the scores is ${push < 5e-5 ? "below 0.0001" : number(push, 4)} (a random gradient at the output, of length ${number(norm(g), 1)}).`;
       };
     },

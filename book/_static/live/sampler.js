@@ -15,7 +15,7 @@
       ui.slider("temperature", "Temperature", { min: 0, max: 2, step: 0.05, show: (x) => number(x, 2) });
       ui.slider("topK", "Top-k", { min: 0, max: 20, show: (k) => (k ? String(k) : "off") });
       ui.slider("topP", "Top-p", { min: 0.05, max: 1, step: 0.01, show: (p) => (p < 1 ? number(p, 2) : "off") });
-      ui.slider("minP", "Min-p", { min: 0, max: 0.5, step: 0.01, show: (p) => (p ? number(p, 2) : "off") });
+      ui.slider("minP", "Min-p", { min: 0, max: 1, step: 0.01, show: (p) => (p ? number(p, 2) : "off") });
       ui.button("Draw 50 letters", () => ui.change({ drawn: 50, seed: (ui.state.seed % 9999) + 1 }));
       return (state, width) => {
         const { logits } = prompts[Number(state.prompt)] ?? prompts[0];
@@ -30,7 +30,7 @@
           return [
             rect(x + 2, base - (p[i] / top) * high, step - 4, (p[i] / top) * high, { fill: colour("weights") }),
             rect(x + 2, base - (before[i] / top) * high, step - 4, (before[i] / top) * high, { fill: "none", stroke: "currentColor", "stroke-dasharray": "3 3" }),
-            text(x + step / 2, base + 20, shown(letters[i]), { "font-weight": p[i] ? 700 : 400, opacity: p[i] ? 1 : 0.6 })];
+            text(x + step / 2, base + 20, shown(letters[i]), { "font-weight": p[i] ? 700 : 400, opacity: p[i] ? 1 : 0.75 })];
         }), line(4, base, width - 4, base),
         text(width - 4, 14, `highest: ${number(100 * top, 0)}%`, { anchor: "end", size: 13 }),
         text(width - 4, 34, "dashed: before the rules", { anchor: "end", size: 13 }));
@@ -42,7 +42,7 @@
         });
         if (drawn.join("") !== told) { // told once
           told = drawn.join("");
-          said.replaceChildren(...(told ? ["Drawn: ", ...row(drawn)] : []));
+          said.replaceChildren(...(told ? ["Fifty draws of the next letter: ", ...row(drawn)] : []));
         }
         const left = p.map((_, i) => i).filter((i) => p[i] > 0).sort((i, j) => p[j] - p[i]);
         const entropy = -p.reduce((s, q) => s + (q ? q * Math.log2(q) : 0), 0);

@@ -5,7 +5,7 @@
   const marks = ["+", "−", "others"];
 
   define("two-heads", {
-    state: { two: false, a: 34, b: 33, c: 33, d: 67 },
+    state: { two: false, a: 34, b: 33, c: 33, d: 33 },
     build(ui) {
       const show = ui.picture("Bars: the weights of each head on the token marked plus, on the token marked minus and on six others together. The sentence below says what error is left.");
       const percent = (x) => `${Math.round(x)}%`;
@@ -48,8 +48,10 @@
           rect(4, 222, width - 8, 18, { fill: "none", stroke: "currentColor" }),
           rect(4, 222, left * (width - 8), 18, { fill: colour("stream") }),
           line(4 + (width - 8) / 2, 216, 4 + (width - 8) / 2, 246, { "stroke-dasharray": "3 3", "stroke-width": 2 }));
-        const who = state.two ? "Two heads leave" : "One head leaves";
-        return `${who} ${number(100 * left, 0)}% of the error in the difference, with the best linear readout of what they read. The dashed line is one half.`;
+        const said = (x) => number(x, x >= 1 || x < 1e-4 ? 0 : x >= 0.01 ? 2 : 4); // no zero that is none: whole per cents leave more
+        const read = heads.map((head, h) => `Head ${h + 1} gives ${state[h ? "c" : "a"]}% to +, ${state[h ? "d" : "b"]}% to − and ${number(100 * Math.max(0, sum(head.slice(2))), 0)}% to the others.`);
+        const who = state.two ? "Together they leave" : "It leaves";
+        return `${read.join(" ")} ${who} ${said(100 * left)}% of the error in the difference, with the best linear readout of what is read. The dashed line is one half.`;
       };
     },
   });

@@ -22,6 +22,7 @@ from tformer_lib.book.drawings import (
     scale_tuning,
     sequences,
     skip_norm,
+    speedrun,
     transformer,
     translation,
     vit,
@@ -598,7 +599,7 @@ def where_the_bytes_are(**changes):
     names = ("parameters", "gradients", "copy", "averages", "rest")
     sizes = {"a GPT of Chapter 8": (2e6, 2e6, 0, 4e6, 2e7), "7 billion": (14e9, 14e9, 27e9, 54e9, 20e9)}
     models = {model: dict(zip(names, of, strict=True)) for model, of in sizes.items()}
-    return scale_costs.where_the_bytes_are(**({"models": models} | changes))
+    return scale_costs.where_the_bytes_are(**({"models": models, "memory": 80e9} | changes))
 
 
 def cut_ways():
@@ -618,7 +619,7 @@ def gathered_layer():
 
 
 def hidden_halves():
-    return scale_parallel.tensor_parallel(16, 64, "8,192 bytes")
+    return scale_parallel.tensor_parallel([1, 2], [[1, 1], [3, -1]], [[2, 1], [-1, 4]], [1, 0])
 
 
 def pipeline_bubbles():
@@ -646,6 +647,11 @@ def one_budget(**changes):
         ("too large", 151584, 5.1e5, 1.89),
     ]
     return scale_law.one_budget(**({"runs": runs} | changes))
+
+
+def tables_and_block(**changes):
+    sizes = {"earlier": 2, "single": 80, "shared": 1601, "heads": 2, "hidden": 256}
+    return speedrun.tables_and_block(**({"characters": "nigh", "following": "t"} | sizes | changes))
 
 
 EXAMPLES = (
@@ -742,4 +748,5 @@ EXAMPLES = (
     keys_that_travel,
     coherent_step,
     one_budget,
+    tables_and_block,
 )

@@ -692,3 +692,13 @@ def test_one_sequence_hides_what_neither_mask_opens():
         assert len(hatched) == 6 * 5 / 2 - 4 * 3 / 2
         assert full_cells(svg, QUERY) == ["x", "end"]
     assert "at begin x; at x end" in drawing.description
+
+
+def test_groups_of_characters_end_at_the_last_one():
+    for svg in layouts(examples.tables_and_block()):
+        assert full_cells(svg, STREAM) == ["gh", "igh", "nigh", "+", "+"]
+        assert [word for word in words(svg) if word in ("80", "1,601")] == 3 * ["80"] + 3 * ["1,601"]
+    assert "h, g, i, each a row in a table of 80 rows" in examples.tables_and_block().description
+    for wrong in ({"characters": "h"}, {"earlier": 4}, {"earlier": -1}):
+        with pytest.raises(ValueError, match="have no groups"):
+            examples.tables_and_block(**wrong)

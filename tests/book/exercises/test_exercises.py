@@ -121,10 +121,21 @@ REQUIRED = {  # the slips that readers of such books make most, each where it be
     "inside.wave_logits": ["c added", "sine", "mean"],
     "scale.bytes_per_gpu": ["no float32 copy", "parameters first", "everything divided"],
     "scale.ring_states": ["never added", "an unfinished sum passed on", "added again"],
-    "scale.best_size": ["parabola in N", "the best run", "left in the logarithm"],
-    "scale.averaged_gradient": ["mean of means", "counted within a process only", "zero times NaN"],
+    "scale.best_size": ["parabola in P", "the best run", "left in the logarithm"],
+    "scale.averaged_gradient": [
+        "mean of means",
+        "with NaN",
+        "counted within a process only",
+        "zero times NaN",
+    ],
     "scale.window_numbers": ["the whole batch", "one order for all epochs", "the rest of an epoch dropped"],
-    "scale.signal_and_noise": ["mean over entries", "signal with its noise", "sizes exchanged"],
+    "scale.signal_and_noise": [
+        "mean over entries",
+        "not divided",
+        "without the batch sizes",
+        "signal with its noise",
+        "sizes exchanged",
+    ],
 }
 
 

@@ -43,14 +43,26 @@ def test_best_sizes_lie_on_the_law_and_the_band_around_it():
     law = PowerLaw(2.0, 0.5)
     figure = best_sizes(
         [1e10, 1e12], [law(1e10), law(1e12)], [PowerLaw(2.0, b) for b in (0.48, 0.5, 0.52)], law,
-        beyond=1e13, measured=7e6,
+        beyond=1e13, found={"three runs": (7e6, 6e6, 9e6)},
     )  # fmt: skip
     is_drawn(figure)
+    (bar,) = figure.axes[0].containers
+    assert list(bar.lines[0].get_ydata()) == [7e6]
+    assert bar.lines[2][0].get_segments()[0][:, 1].tolist() == [6e6, 9e6]
     lines = {line.get_label(): line for line in figure.axes[0].lines}
-    assert list(lines["measured afterwards"].get_ydata()) == [7e6]
     x, y = lines["power law"].get_data()
     assert np.allclose(y, 2 * np.sqrt(x))
     is_drawn(best_sizes([1e10, 1e12], [2e5, 2e6], [law], law))
+
+
+def test_best_sizes_show_the_budgets_from_one_on():
+    law = PowerLaw(2.0, 0.5)
+    figure = best_sizes([1e10, 4.8e12], [2e5, 2e6], [law], law, beyond=1.44e13, since=1e12)
+    is_drawn(figure)
+    (axis,) = figure.axes
+    stars = {line.get_label(): line for line in axis.lines}["lowest point"]
+    assert list(stars.get_xdata()) == [4.8e12]
+    assert list(axis.get_xticks()) == [4.8e12, 1.44e13]
 
 
 def test_exponents_residuals_and_counts_are_drawn():

@@ -11,6 +11,7 @@ IMAGE = torch.rand(1, 8, 12)
 SCORES = {"SVM": 95.0, "ViT": 97.5}
 CURVES = {"SVM": {100: [0.7, 0.8, 0.75], 4000: [0.95, 0.95, 0.95]}, "ViT + shifts": {100: [0.5, 0.6, 0.7]}}
 COSINES, IMAGES, PHOTOS = torch.rand(6, 6), torch.rand(3, 1, 8, 8), torch.rand(2, 3, 16, 16)
+FILTERS = torch.randn(6, 3, 3)
 MAPS = {"block 1": torch.rand(3, 2, 2), "rollout": torch.rand(3, 2, 2)}
 WEIGHTS = torch.tensor([[0.1, 0.2, 0.4, 0.3], [1.0, 0.0, 0.0, 0.0]])
 ORDERS = {"highest first": [70.0, 20.0, 10.0], "ink": [70.0, 25.0, 12.0], "at random": [70.0, 68.0, 66.0]}
@@ -22,6 +23,7 @@ SIZES = {
 FIGURES = {
     "against_training_images": plots.against_training_images(CURVES),
     "position_similarity": plots.position_similarity(COSINES, 2, 3),
+    "patch_filters": plots.patch_filters(FILTERS, 4),
     "attention_maps": plots.attention_maps(IMAGES, MAPS),
     "deletions": plots.deletions(ORDERS),
     "other_sizes": plots.other_sizes(SIZES),
@@ -56,6 +58,18 @@ def test_position_similarity_has_a_map_a_patch_and_marks_it():
         assert torch.allclose(torch.tensor(axis.images[0].get_array()).float(), COSINES[n].reshape(2, 3))
         (mark,) = axis.patches
         assert (mark.get_y() + 0.5, mark.get_x() + 0.5) == divmod(n, 3)
+
+
+def test_patch_filters_has_a_picture_a_feature_with_zero_in_the_middle_of_its_scale():
+    axes = FIGURES["patch_filters"].axes
+    assert len(axes) == 8
+    for axis, weights in zip(axes, FILTERS, strict=False):
+        (image,) = axis.images
+        assert torch.allclose(torch.tensor(image.get_array()).float(), weights)
+        low, high = image.get_clim()
+        assert -low == high == weights.abs().max()
+    assert not axes[6].images
+    assert not axes[7].images
 
 
 def test_attention_maps_has_an_image_a_row_and_a_map_a_column():

@@ -4,10 +4,17 @@ from collections.abc import Mapping
 
 from tformer_lib.book.drawings.drawing import Drawing
 from tformer_lib.book.drawings.lettering import Pixels, width_of
-from tformer_lib.book.drawings.primitives import PHONE, Scene
-from tformer_lib.book.drawings.roles import KEY, QUERY, STREAM, VALUE, WEIGHTS
+from tformer_lib.book.drawings.primitives import PHONE, Scene, Strength
+from tformer_lib.book.drawings.roles import KEY, QUERY, STREAM, VALUE, Role
 
-LOOKS = (KEY, VALUE, WEIGHTS, QUERY, STREAM)  # of the parts, in their order
+# Of the parts, in their order: what the optimiser keeps is blue, as in the calculator.
+LOOKS: tuple[tuple[Role, Strength], ...] = (
+    (KEY, "full"),
+    (VALUE, "full"),
+    (QUERY, "pale"),
+    (QUERY, "full"),
+    (STREAM, "full"),
+)
 UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "bytes"))
 
 
@@ -19,13 +26,17 @@ def written_bytes(size: float) -> str:
 
 
 def where_the_bytes_are(
-    models: Mapping[str, Mapping[str, float]], *, title: str = "Where the bytes of one step are"
+    models: Mapping[str, Mapping[str, float]],
+    *,
+    memory: float | None = None,
+    title: str = "Where the bytes of one step are",
 ) -> Drawing:
     """A bar for each model, as long as the others, cut into its parts to scale.
 
     Args:
         models: from a model's name to its parts, from what a part is called to its bytes; all models have the
             same parts, at most five, of which one may be 0 bytes.
+        memory: the bytes that a GPU has; a brace under each bar that is longer.
         title: what it shows.
 
     Raises:
@@ -40,7 +51,8 @@ def where_the_bytes_are(
         shares = ", ".join(
             f"{name} {written_bytes(size)} ({size / total:.0%})" for name, size in parts.items() if size
         )
-        said.append(f"{model}, {written_bytes(total)}: {shares}.")
+        over = f" A GPU has {written_bytes(memory)}." if memory and memory < total else ""
+        said.append(f"{model}, {written_bytes(total)}: {shares}.{over}")
     description = " ".join(["A bar for each model, its parts to scale.", *said])
 
     def bars(scene: Scene, y: Pixels, height: Pixels) -> Pixels:
@@ -49,21 +61,27 @@ def where_the_bytes_are(
             scene.text(0, y + 10, model, anchor="start", bold=True)
             scene.text(scene.width - 2, y + 10, written_bytes(total), anchor="end")
             x, top = 1.0, y + 24
-            for role, size in zip(LOOKS, parts.values(), strict=False):
+            for (role, strength), size in zip(LOOKS, parts.values(), strict=False):
                 wide = size / total * (scene.width - 2)
                 if wide > 0:
                     share = f"{size / total:.0%}"
-                    fits = width_of(share, 15) + 4 <= size / total * (PHONE - 2)  # in both layouts or in none
-                    scene.box(x, top, wide, height, share if fits else "", role=role, strength="full")
+                    fits = width_of(share, 13.5) + 2 <= size / total * (
+                        PHONE - 2
+                    )  # in both layouts or in none
+                    scene.box(x, top, wide, height, share if fits else "", role=role, strength=strength)
                 x += wide
             y = top + height + 22
+            if memory and memory < total:
+                end = 1 + memory / total * (scene.width - 2)
+                scene.brace(1, end, top + height + 5, f"a GPU has {written_bytes(memory)}")
+                y += 24
         return y
 
     def legend(scene: Scene, y: Pixels, columns: int) -> Pixels:
         step = scene.width / columns
-        for i, (role, name) in enumerate(zip(LOOKS, names, strict=False)):
+        for i, ((role, strength), name) in enumerate(zip(LOOKS, names, strict=False)):
             x, row = (i % columns) * step, i // columns
-            scene.box(x + 1, y + 26 * row, 16, 16, role=role, strength="full")
+            scene.box(x + 1, y + 26 * row, 16, 16, role=role, strength=strength)
             scene.text(x + 24, y + 26 * row + 8, name, anchor="start")
         return y + 26 * ((len(names) + columns - 1) // columns)
 

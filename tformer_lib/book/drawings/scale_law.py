@@ -25,7 +25,7 @@ def one_budget(
     The one with the least loss is in full colour.
 
     Args:
-        runs: for each a few words, N, D and the loss.
+        runs: for each a few words, P, T and the loss.
         title: what it shows.
 
     Raises:
@@ -56,11 +56,11 @@ def one_budget(
             strength: Strength = "full" if loss == least else "pale"
             scene.box(middle - w / 2, base - h, w, h, role=STREAM, strength=strength, shade=0.35)
             scene.text(middle, base - h - 14, f"loss {number(loss, 2)}", bold=loss == least)
-            lines = (words, f"N = {_amount(n)}", f"D = {_amount(d)}")
+            lines = (words, f"P = {_amount(n)}", f"T = {_amount(d)}")
             for j, line in enumerate(lines):
                 scene.text(middle, base + 18 + 1.45 * size * j, line, bold=j == 0)
         scene.line((4, base), (width - 4, base))
         scene.height = base + 18 + 1.45 * size * 3
         return scene
 
-    return Drawing(title, description, layout(520, 250, 15), layout(PHONE, 210, 13.5))
+    return Drawing(title, description, layout(520, 150, 15), layout(PHONE, 140, 13.5))

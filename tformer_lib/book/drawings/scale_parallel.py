@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tformer_lib.book.drawings.drawing import Drawing
-from tformer_lib.book.drawings.lettering import Pixels, number, table
+from tformer_lib.book.drawings.lettering import Pixels, listed, number, table
 from tformer_lib.book.drawings.primitives import PHONE, Scene
 from tformer_lib.book.drawings.roles import KEY, QUERY, STREAM, VALUE, Role
 
@@ -17,7 +17,7 @@ def _counted(what: str, n: int, least: int) -> None:
 
 
 def cut_ways(processes: int = 4, *, title: str = "One model, and what one process of four holds") -> Drawing:
-    """What the first of several processes holds of the weights and of the tokens, in five ways of cutting.
+    """What the first of several processes holds of the weights and of the tokens, and sends, in five ways.
 
     Args:
         processes: how many there are; as many layers, rows of the batch and places are drawn.
@@ -36,12 +36,22 @@ def cut_ways(processes: int = 4, *, title: str = "One model, and what one proces
         "pipeline": (lambda i, j: i == 0, False, lambda i, j: True),
         "sequence": (lambda i, j: True, False, lambda i, j: j == 0),
     }
+    sends = {
+        "data": ("gradients", "once a step"),
+        "sharded": ("weights,", "gradients"),
+        "tensor": ("activations,", "four times a block"),
+        "pipeline": ("activations", "between stages"),
+        "sequence": ("keys and", "values"),
+    }
     places = [(i, j) for i in range(n) for j in range(n)]
 
     def share(held: Any) -> str:
         return "all" if all(held(i, j) for i, j in places) else part
 
-    said = "; ".join(f"{name}: weights {share(w)}, tokens {share(t)}" for name, (w, _, t) in ways.items())
+    said = "; ".join(
+        f"{name}: weights {share(w)}, tokens {share(t)}, sends {' '.join(sends[name])}"
+        for name, (w, _, t) in ways.items()
+    )
     description = (
         "Above the weights, a layer a row; below the tokens of the batch, a sequence a row. Filled is "
         "what the "
@@ -65,25 +75,35 @@ def cut_ways(processes: int = 4, *, title: str = "One model, and what one proces
             scene.text(middle, 134, f"weights: {share(weights)}")
             grid(scene, x, 156, cell, tokens, ACTIVATION, False)
             scene.text(middle, 264, f"tokens: {share(tokens)}")
-        scene.height = 276
+            scene.text(middle, 292, "sends", muted=True)
+            for line, words in enumerate(sends[name]):
+                scene.text(middle, 312 + 19 * line, words, size=13.5)
+        scene.height = 342
         return scene
 
     def narrow() -> Scene:
-        scene, cell, step = Scene(PHONE, size=14), 76 / n, 96.0
+        scene, cell, step = Scene(PHONE, size=14), 76 / n, 124.0
         for k, (name, (weights, lent, tokens)) in enumerate(ways.items()):
             y = k * step
-            grid(scene, 0, y, cell, weights, WEIGHT, lent)
-            grid(scene, 96, y, cell, tokens, ACTIVATION, False)
-            scene.text(190, y + 12, name, anchor="start", bold=True)
-            scene.text(190, y + 38, f"weights: {share(weights)}", anchor="start")
-            scene.text(190, y + 62, f"tokens: {share(tokens)}", anchor="start")
-        scene.height = step * len(ways) - 20
+            grid(scene, 0, y + 10, cell, weights, WEIGHT, lent)
+            grid(scene, 94, y + 10, cell, tokens, ACTIVATION, False)
+            scene.text(186, y + 9, name, anchor="start", bold=True)
+            scene.text(186, y + 31, f"weights: {share(weights)}", anchor="start")
+            scene.text(186, y + 51, f"tokens: {share(tokens)}", anchor="start")
+            scene.text(186, y + 71, "sends", anchor="start", muted=True)
+            for line, words in enumerate(sends[name]):
+                scene.text(186, y + 89 + 17 * line, words, anchor="start", size=13)
+        scene.height = step * len(ways) - 8
         return scene
 
     return Drawing(title, description, wide(), narrow())
 
 
 Step = tuple[str, tuple[str, str], Role | None]
+Part = tuple[str, list[list[list[Pixels]]], Role]  # a name, what each process has, its colour
+Stage = tuple[
+    str, Role, bool, tuple[str, str]
+]  # a name, a colour, whether both halves are there, how it came
 
 
 def _lanes(
@@ -99,7 +119,7 @@ def _lanes(
         scene, gap, top, tall, apart = Scene(700, size=14), 26.0, 28.0, 44.0, 78.0
         box = (700 - 78 - (columns - 1) * gap) / columns
         for lane in range(2):
-            scene.text(0, top + lane * apart + tall / 2, f"process {lane + 1}", anchor="start", muted=True)
+            scene.text(0, top + lane * apart + tall / 2, f"process {lane}", anchor="start", muted=True)
         x = 78.0
         for k, (heading, words, role) in enumerate([*before, (joint[0], (joint[1], ""), None), *after]):
             scene.text(x + box / 2, 9, heading, muted=True)
@@ -112,8 +132,6 @@ def _lanes(
                 for lane in range(2):
                     y = top + lane * apart + tall / 2
                     scene.arrow((x + box + 3, y), (x + box + gap - 3, y))
-                    if k + 1 == len(before):
-                        scene.arrow((x + box + gap - 3, y + 12), (x + box + 3, y + 12), dashed=True)
             x += box + gap
         scene.height = top + apart + tall + 4
         return scene
@@ -121,7 +139,7 @@ def _lanes(
     def narrow() -> Scene:
         scene, box, tall, gap, y = Scene(PHONE, size=14), 154.0, 38.0, 40.0, 24.0
         for lane in range(2):
-            scene.text(lane * (PHONE - box) + box / 2, 9, f"process {lane + 1}", muted=True)
+            scene.text(lane * (PHONE - box) + box / 2, 9, f"process {lane}", muted=True)
         steps = [*before, (joint[0], (joint[1], ""), None), *after]
         for k, (heading, words, role) in enumerate(steps):
             scene.text(PHONE / 2, y + 9, heading, muted=True)
@@ -135,8 +153,6 @@ def _lanes(
                 for lane in range(2):
                     x = lane * (PHONE - box) + box * (0.24 if lane == 0 else 0.76)
                     scene.arrow((x, y + tall + 3), (x, y + tall + gap - 4 + 18))
-                    if k + 1 == len(before):
-                        scene.arrow((x + 12, y + tall + gap + 14), (x + 12, y + tall + 3), dashed=True)
             y += tall + gap
         scene.height = y - gap + 4
         return scene
@@ -160,7 +176,7 @@ def data_parallel(rows: int, size: str, *, title: str = "Data parallel: one sum 
         raise ValueError(f"{rows} rows cannot be halved")
     half = rows // 2
     description = (
-        f"Process 1 takes rows 1 to {half}, process 2 rows {half + 1} to {rows}. Each sends them through a "
+        f"Process 0 takes rows 1 to {half}, process 1 rows {half + 1} to {rows}. Each sends them through a "
         "copy of "
         f"the model and has a gradient. They average the two gradients; each sends {size}. Both take the "
         "same "
@@ -169,50 +185,148 @@ def data_parallel(rows: int, size: str, *, title: str = "Data parallel: one sum 
     before: list[Step] = [
         ("its rows", (f"1 to {half}", f"{half + 1} to {rows}"), ACTIVATION),
         ("a copy", ("model", "model"), WEIGHT),
-        ("gradient", ("g_{1}", "g_{2}"), GRADIENT),
+        ("gradient", ("g_{0}", "g_{1}"), GRADIENT),
     ]
     after: list[Step] = [("same step", ("model", "model"), WEIGHT)]
-    return _lanes(title, description, before, (size, "(g_{1} + g_{2})/2"), after)
+    return _lanes(title, description, before, (size, "(g_{0} + g_{1})/2"), after)
 
 
 def tensor_parallel(
-    d_model: int,
-    d_hidden: int,
-    size: str,
+    x: Any,
+    W_in: Any,
+    W_out: Any,
+    gradient: Any,
     *,
-    title: str = "Tensor parallel: half of the features each",
+    title: str = "Tensor parallel: half of the hidden features each",
 ) -> Drawing:
-    """An MLP on two processes: half of the hidden features each, and a sum.
+    """An MLP of two hidden features and a ReLU on two processes, there and back, in numbers.
 
     Args:
-        d_model: D.
-        d_hidden: F, an even number.
-        size: what each process sends on the way forward.
+        x: the input, of D numbers.
+        W_in: two rows of D numbers; process i has row i.
+        W_out: D rows of two numbers; process i has column i.
+        gradient: that at the output, of D numbers.
         title: what it shows.
 
     Raises:
-        ValueError: if the hidden features cannot be halved.
+        ValueError: if there are not two hidden features, or the sizes do not fit.
     """
-    _counted("d_model", d_model, 1)
-    _counted("d_hidden", d_hidden, 2)
-    if d_hidden % 2:
-        raise ValueError(f"{d_hidden} hidden features cannot be halved")
-    half = d_hidden // 2
-    names = (f"1 to {half}", f"{half + 1} to {d_hidden}")
-    description = (
-        f"Both processes have the same input x of {d_model} features. Process 1 computes the hidden features "
-        f"1 to {half} with its part of W_in, process 2 the features {half + 1} to {d_hidden}. Each "
-        "multiplies "
-        "them by its part of W_out. The output is the sum of the two results; each process sends "
-        f"{size} on the way forward."
+    rows, out = table(W_in, "W_in"), table(W_out, "W_out")
+    given, wanted = ([float(v) for v in listed(*pair)] for pair in ((x, "x"), (gradient, "the gradient")))
+    d = len(given)
+    if len(rows) != 2 or len(rows[0]) != d or len(out) != d or len(out[0]) != 2 or len(wanted) != d:
+        raise ValueError(f"W_in must be 2 x {d}, W_out {d} x 2 and the gradient {d} long")
+    columns = [[float(row[i]) for row in out] for i in range(2)]
+    before = [sum(float(w) * v for w, v in zip(row, given, strict=True)) for row in rows]
+    h = [max(v, 0.0) for v in before]
+    y = [[w * h[i] for w in columns[i]] for i in range(2)]
+    dh = [sum(w * g for w, g in zip(columns[i], wanted, strict=True)) * (before[i] > 0) for i in range(2)]
+    dx = [[float(w) * dh[i] for w in rows[i]] for i in range(2)]
+    sums = {name: [a + b for a, b in zip(*parts, strict=True)] for name, parts in (("y", y), ("dx", dx))}
+
+    def written(vector: Sequence[Any]) -> str:
+        return f"({', '.join(number(v, 0) for v in vector)})"
+
+    said = " ".join(
+        f"Process {i}: {written(rows[i])} of W_in gives h = {number(h[i], 0)}, and {written(columns[i])} of "
+        f"W_out the summand {written(y[i])}; on the way back the gradient is {number(dh[i], 0)} at h and "
+        f"{written(dx[i])} at x."
+        for i in range(2)
     )
-    before: list[Step] = [
-        ("input", ("x", "x"), ACTIVATION),
-        ("W_{in}", names, WEIGHT),
-        ("φ", ("h_{1}", "h_{2}"), ACTIVATION),
-        ("W_{out}", names, WEIGHT),
+    description = (
+        f"Both processes have x = {written(given)}. {said} An all-reduce forward makes the output "
+        f"{written(sums['y'])}; both then have the gradient {written(wanted)} at it without a message; an "
+        f"all-reduce on the way back makes the gradient {written(sums['dx'])} at x."
+    )
+
+    def up(vector: Sequence[Pixels]) -> list[list[Pixels]]:
+        return [[v] for v in vector]
+
+    W_rows: list[list[list[Pixels]]] = [[[float(w) for w in row]] for row in rows]
+    forward: list[Part] = [
+        ("x", [up(given)] * 2, ACTIVATION),
+        ("W_{in}", W_rows, WEIGHT),
+        ("h", [[[v]] for v in h], ACTIVATION),
+        ("W_{out}", [up(column) for column in columns], WEIGHT),
+        ("y_{0}", [up(v) for v in y], ACTIVATION),
     ]
-    return _lanes(title, description, before, (size, "y_{1} + y_{2}"), [("output", ("y", "y"), ACTIVATION)])
+    backward: list[Part] = [
+        ("dy", [up(wanted)] * 2, GRADIENT),
+        ("W_{out}^{T}", [[column] for column in columns], WEIGHT),
+        ("dh", [[[v]] for v in dh], GRADIENT),
+        ("W_{in}^{T}", [up(row[0]) for row in W_rows], WEIGHT),
+        ("dx_{0}", [up(v) for v in dx], GRADIENT),
+    ]
+
+    def wide() -> Scene:
+        scene, cell, tall, apart, joint = Scene(700, size=14), 36.0, 24.0, 28.0, 74.0
+        lane = d * tall
+        reach = 2 * lane + apart
+
+        def strip(top: Pixels, parts: list[Part], spots: Sequence[Pixels], sign: int, end: Pixels) -> None:
+            for i in range(2):
+                at, edge = top + 26 + i * (lane + apart), 0.0
+                scene.text(0, at + lane / 2, f"process {i}", anchor="start", muted=True)
+                for k, ((name, numbers, role), middle) in enumerate(zip(parts, spots, strict=True)):
+                    matrix = numbers[i]
+                    half, high = len(matrix[0]) * cell / 2, len(matrix) * tall
+                    scene.matrix(
+                        middle - half, at + (lane - high) / 2, matrix, cell, tall, role=role, digits=0
+                    )
+                    if i == 0 or "_{0}" in name:
+                        words = name.replace("_{0}", f"_{{{i}}}")
+                        scene.text(middle, at - 14 + (lane - high) / 2, words, muted=True)
+                    if k:
+                        scene.arrow((edge, at + lane / 2), (middle - sign * (half + 4), at + lane / 2))
+                    edge = middle + sign * (half + 4)
+                scene.arrow((edge, at + lane / 2), (end - sign * 4, at + lane / 2))
+
+        def summed(x0: Pixels, top: Pixels, name: str, role: Role) -> None:
+            scene.text(x0 + joint / 2, top + 12, "all-reduce", muted=True)
+            scene.box(x0, top + 26, joint, reach, radius=8)
+            scene.text(x0 + joint / 2, top + 26 + reach / 2 - lane / 2 - 14, name, bold=True)
+            corner = x0 + (joint - cell) / 2, top + 26 + reach / 2 - lane / 2
+            scene.matrix(*corner, up(sums[name]), cell, tall, role=role, digits=0)
+
+        scene.text(0, 12, "forward", anchor="start", bold=True)
+        strip(0, forward, (116, 226, 330, 430, 540), 1, 700 - joint)
+        summed(700 - joint, 0, "y", ACTIVATION)
+        low = 26 + reach + 22
+        scene.text(0, low + 12, "backward", anchor="start", bold=True)
+        strip(low, backward, (650, 540, 432, 328, 230), -1, 94 + joint)
+        summed(94, low, "dx", GRADIENT)
+        scene.height = low + 26 + reach + 4
+        return scene
+
+    def narrow() -> Scene:
+        scene, cell, tall, gap = Scene(PHONE, size=14), 34.0, 22.0, 20.0
+        middles = (92.0, PHONE - 62.0)
+
+        def strip(y: Pixels, heading: str, parts: list[Part], name: str, role: Role) -> Pixels:
+            scene.text(0, y + 9, heading, anchor="start", bold=True)
+            for i, middle in enumerate(middles):
+                scene.text(middle, y + 30, f"process {i}", muted=True)
+            y += 44
+            for what, numbers, colour in parts:
+                high = len(numbers[0]) * tall
+                for i, middle in enumerate(middles):
+                    half = len(numbers[i][0]) * cell / 2
+                    scene.matrix(middle - half, y, numbers[i], cell, tall, role=colour, digits=0)
+                    words = what.replace("_{0}", f"_{{{i}}}")
+                    scene.text(middle - half - 8, y + high / 2, words, anchor="end", muted=True)
+                    scene.arrow((middle, y + high + 3), (middle, y + high + gap - 3))
+                y += high + gap
+            scene.box(0, y, PHONE, d * tall + 12, radius=8)
+            scene.text(12, y + d * tall / 2 + 6, "all-reduce", anchor="start", muted=True)
+            scene.text(PHONE / 2 - 12, y + d * tall / 2 + 6, name, anchor="end", bold=True)
+            scene.matrix(PHONE / 2, y + 6, up(sums[name]), cell, tall, role=role, digits=0)
+            return y + d * tall + 12
+
+        y = strip(0, "forward", forward, "y", ACTIVATION)
+        scene.height = strip(y + 22, "backward", backward, "dx", GRADIENT) + 2
+        return scene
+
+    return Drawing(title, description, wide(), narrow())
 
 
 def ring_states(values: Any) -> tuple[list[list[list[Pixels]]], list[set[tuple[int, int]]]]:
@@ -257,7 +371,7 @@ def ring_all_reduce(values: Any, *, title: str = "All-reduce in a ring") -> Draw
     description = (
         f"A process is a row, the {n} parts of its tensor are the columns. In every step each process "
         "sends one "
-        f"part to the next, the last to the first. {said}. Filled: what has just arrived."
+        f"part to the next, the last to the first. {said}. Filled: what the last message changed."
     )
 
     def panel(scene: Scene, x: Pixels, y: Pixels, cell: Pixels, k: int) -> None:
@@ -282,75 +396,83 @@ def ring_all_reduce(values: Any, *, title: str = "All-reduce in a ring") -> Draw
                    layout(PHONE, 2, min(40, 140 / n)))  # fmt: skip
 
 
-def sharded(size: str, *, title: str = "Sharded: gather, use, drop, scatter") -> Drawing:
-    """One layer's weights and gradient on two processes that each keep a half.
+def sharded(size: str, *, title: str = "Sharded: gather, use, drop; gather, use, scatter") -> Drawing:
+    """One layer's weights and gradient on two processes that each keep a half, on the way forward and back.
 
     Args:
         size: what each process sends in one gathering or scattering.
         title: what it shows.
     """
-    stages: list[tuple[str, Role, bool]] = [
-        ("at rest", WEIGHT, False),
-        ("in use", WEIGHT, True),
-        ("gradient", GRADIENT, True),
-        ("its half", GRADIENT, False),
-    ]
-    between = ("all-gather", "backward", "reduce-scatter")
-    costs = (size, "", size)
+    rest: Stage = ("at rest", WEIGHT, False, ("", ""))
+    used: Stage = ("in use", WEIGHT, True, ("all-gather", size))
+    ways: dict[str, list[Stage]] = {
+        "forward": [rest, used, ("at rest", WEIGHT, False, ("drop", ""))],
+        "backward": [
+            rest,
+            used,
+            ("gradient", GRADIENT, True, ("backward", "")),
+            ("its half", GRADIENT, False, ("reduce-scatter", size)),
+        ],
+    }
     description = (
-        "At rest each of two processes keeps one half of a layer's weights. Before the layer is used, an "
-        "all-gather "
-        f"gives both all of it; each sends {size}. Afterwards the other half is dropped, and on the way "
-        "back it is "
-        f"gathered again. Each then has a gradient of the whole layer; a reduce-scatter, {size} again, "
-        "leaves "
-        "each with its half of the mean."
+        "At rest each of two processes keeps one half of a layer's weights. Forward: before the layer is "
+        f"used, an all-gather gives both all of it; each sends {size}. Afterwards the other half is dropped. "
+        f"Backward: it is gathered again, {size}, and dropped once each has a gradient of the whole layer; a "
+        f"reduce-scatter, {size} again, leaves each with its half of the mean. Three messages in all."
     )
 
-    def halves(scene: Scene, x: Pixels, y: Pixels, wide: Pixels, tall: Pixels, stage: int, lane: int) -> None:
-        _, role, both = stages[stage]
+    def halves(
+        scene: Scene, x: Pixels, y: Pixels, wide: Pixels, tall: Pixels, stage: Stage, lane: int
+    ) -> None:
+        _, role, both, _ = stage
         for half in range(2):
             there = both or half == lane
             scene.box(x + half * wide / 2, y, wide / 2, tall, role=role if there else None,
                       strength="full" if there else "faint")  # fmt: skip
 
     def wide() -> Scene:
-        scene, box, top = Scene(700, size=14), 84.0, 30.0
+        scene, box, tall, apart, y = Scene(700, size=14), 78.0, 30.0, 52.0, 0.0
         step = (700 - 80 - box) / 3
-        for lane in range(2):
-            scene.text(0, top + 20 + lane * 70, f"process {lane + 1}", anchor="start", muted=True)
-        for k, (name, _, _) in enumerate(stages):
-            x = 80 + k * step
-            scene.text(x + box / 2, 10, name, bold=True)
+        for way, stages in ways.items():
+            scene.text(0, y + 10, way, anchor="start", bold=True)
             for lane in range(2):
-                halves(scene, x, top + lane * 70, box, 40, k, lane)
-                if k < 3:
-                    y = top + lane * 70 + 20
-                    scene.arrow((x + box + 8, y), (x + step - 8, y))
-            if k < 3:
-                scene.text(x + box + (step - box) / 2, top + 46, between[k], muted=True)
-                if costs[k]:
-                    scene.text(x + box + (step - box) / 2, top + 66, costs[k], muted=True)
-        scene.height = top + 114
+                scene.text(0, y + 26 + tall / 2 + lane * apart, f"process {lane}", anchor="start", muted=True)
+            for k, stage in enumerate(stages):
+                x = 80 + k * step
+                scene.text(x + box / 2, y + 10, stage[0])
+                for lane in range(2):
+                    top = y + 26 + lane * apart
+                    halves(scene, x, top, box, tall, stage, lane)
+                    if k:
+                        scene.arrow((x - step + box + 8, top + tall / 2), (x - 8, top + tall / 2))
+                for line, words in enumerate(stage[3]):
+                    if words:
+                        scene.text(x - (step - box) / 2, y + 58 + 18 * line, words, muted=True, size=13)
+            y += 26 + apart + tall + 24
+        scene.height = y - 20
         return scene
 
     def narrow() -> Scene:
-        scene, box, tall, step = Scene(PHONE, size=14), 110.0, 34.0, 108.0
-        for lane in range(2):
-            scene.text(lane * (PHONE - box) + box / 2, 9, f"process {lane + 1}", muted=True)
-        for k, (name, _, _) in enumerate(stages):
-            y = 24 + k * step
-            scene.text(PHONE / 2, y + tall / 2, name, bold=True)
+        scene, box, tall, step, y = Scene(PHONE, size=14), 100.0, 28.0, 82.0, 0.0
+        for way, stages in ways.items():
+            scene.text(PHONE / 2, y + 9, way, bold=True)
             for lane in range(2):
-                x = lane * (PHONE - box)
-                halves(scene, x, y, box, tall, k, lane)
-                if k < 3:
-                    scene.arrow((x + box / 2, y + tall + 6), (x + box / 2, y + step - 6))
-            if k < 3:
-                scene.text(PHONE / 2, y + tall + 26, between[k], muted=True)
-                if costs[k]:
-                    scene.text(PHONE / 2, y + tall + 48, costs[k], muted=True)
-        scene.height = 24 + 3 * step + tall + 4
+                scene.text(lane * (PHONE - box) + box / 2, y + 9, f"process {lane}", muted=True)
+            y += 24
+            for k, stage in enumerate(stages):
+                scene.text(PHONE / 2, y + tall / 2, stage[0])
+                for lane in range(2):
+                    x = lane * (PHONE - box)
+                    halves(scene, x, y, box, tall, stage, lane)
+                    if k:
+                        scene.arrow((x + box / 2, y - step + tall + 6), (x + box / 2, y - 6))
+                written = [words for words in stage[3] if words]
+                for line, words in enumerate(written):
+                    shift = 0 if len(written) == 1 else -9 + 18 * line
+                    scene.text(PHONE / 2, y - (step - tall) / 2 + shift, words, muted=True)
+                y += step
+            y += tall + 20 - step
+        scene.height = y - 16
         return scene
 
     return Drawing(title, description, wide(), narrow())
@@ -432,8 +554,7 @@ def ring_attention(
     owners = [[(rank - step) % n for step in range(n)] for rank in range(n)]
     idle = sum(owners[rank][step] > rank for rank in range(n) for step in range(n))
     said = "; ".join(
-        f"queries {rank + 1} meet shares {', '.join(str(owner + 1) for owner in row)}"
-        for rank, row in enumerate(owners)
+        f"queries {rank} meet shares {', '.join(map(str, row))}" for rank, row in enumerate(owners)
     )
     description = (
         f"A process is a row, a step a column. {said}. After each step every process hands its keys and "
@@ -449,11 +570,11 @@ def ring_attention(
             scene.text(left + step * (box + gap) + box / 2, 9, f"step {step + 1}", muted=True)
         for rank, row in enumerate(owners):
             y = 26 + rank * (tall + apart)
-            scene.box(0, y, left - 14, tall, f"Q {rank + 1}", role=QUERY, strength="full", radius=5)
+            scene.box(0, y, left - 14, tall, f"Q {rank}", role=QUERY, strength="full", radius=5)
             for step, owner in enumerate(row):
                 x, empty = left + step * (box + gap), owner > rank
                 role = None if empty else KEY
-                scene.box(x, y, box, tall, f"K, V {owner + 1}", role=role, masked=empty, radius=5,
+                scene.box(x, y, box, tall, f"K, V {owner}", role=role, masked=empty, radius=5,
                           strength="plain" if empty else "pale" if owner == rank else "full")  # fmt: skip
                 if step + 1 < n:
                     start = (x + box + 2, y + tall / 2)

@@ -89,6 +89,12 @@ bytes_per_gpu.mistake(
 )
 
 bytes_per_gpu.mistake(
+    "nothing before the second stage",
+    "Your stages 2 and 3 are right, but stage 1 divides nothing. It already shares the optimiser's 12 bytes.",
+    lambda count, gpus, stage: _shared(count, gpus, (stage >= 3, stage >= 2, stage >= 2)),
+)
+
+bytes_per_gpu.mistake(
     "parameters first",
     "You share parameters out first and the optimiser's states last. It is the other way: stage 1 begins "
     "with the largest part, which is needed least often.",
@@ -260,14 +266,14 @@ def _fit(x: Tensor, losses: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 @exercise("scale.best_size", inputs=_curves, tolerance=1e-4)
 def best_size(sizes: Tensor, losses: Tensor) -> Tensor:
-    """(2,): the size and the loss at the lowest point of the parabola through loss against ln N."""
+    """(2,): the size and the loss at the lowest point of the parabola through loss against ln P."""
     x = sizes.log()
     k, slope, height = _fit(x - x.mean(), losses)
     return torch.stack([(x.mean() - slope / (2 * k)).exp(), height - slope**2 / (4 * k)])
 
 
 def _seen_as(across: Callable[[Tensor], Tensor], back: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
-    """A parabola in something else than ln N."""
+    """A parabola in something else than ln P."""
 
     def variant(sizes: Tensor, losses: Tensor) -> Tensor:
         x = across(sizes)
@@ -279,8 +285,8 @@ def _seen_as(across: Callable[[Tensor], Tensor], back: Callable[[Tensor], Tensor
 
 
 best_size.mistake(
-    "parabola in N",
-    "Your parabola is one in N. Sizes are spread over factors, not over differences: fit it in ln N.",
+    "parabola in P",
+    "Your parabola is one in P. Sizes are spread over factors, not over differences: fit it in ln P.",
     _seen_as(lambda n: n, lambda x: x),
 )
 
@@ -293,7 +299,7 @@ best_size.mistake(
 
 best_size.mistake(
     "left in the logarithm",
-    "Your size is a logarithm. The vertex lies at ln N: take the exponential.",
+    "Your size is a logarithm. The vertex lies at ln P: take the exponential.",
     lambda sizes, losses: torch.stack([best_size(sizes, losses)[0].log(), best_size(sizes, losses)[1]]),
 )
 
@@ -391,8 +397,23 @@ averaged_gradient.mistake(
 )
 
 averaged_gradient.mistake(
+    "mean of means, with NaN",
+    "You average the parts' means as they are. A part with few targets then counts as much as one with many, "
+    "and a part without targets makes everything NaN: weight each part by its targets, and leave empty ones "
+    "out.",
+    lambda gradients, targets: gradients.mean(dim=(0, 1)),
+)
+
+averaged_gradient.mistake(
+    "mean of means, empty parts as 0",
+    "You average the parts' means, with 0 for a part without targets. A part with few targets then counts as "
+    "much as one with many: weight each part by its targets.",
+    lambda gradients, targets: gradients.nan_to_num().mean(dim=(0, 1)),
+)
+
+averaged_gradient.mistake(
     "counted within a process only",
-    "You weigh the parts of a process by their targets, and then the processes alike. The processes do not "
+    "You weight the parts of a process by their targets, and then the processes alike. The processes do not "
     "have equally many targets either: divide by the number of all of them.",
     lambda gradients, targets: (
         (gradients.nan_to_num() * targets[..., None]).sum(1) / targets.sum(1).clamp(min=1)[:, None]
@@ -619,6 +640,33 @@ signal_and_noise.mistake(
     "You add the squared lengths of all batches of a size. Take their mean, since the sizes may have "
     "different numbers of batches.",
     lambda small, big, b, B: _solved(small.square().sum(), big.square().sum(), b, B),
+)
+
+signal_and_noise.mistake(
+    "not divided",
+    "You stop at B times the large batch's squared length less b times the small one's, and at the "
+    "difference of the two. Divide the first by B - b and the second by 1/b - 1/B.",
+    lambda small, big, b, B: torch.stack(
+        [
+            B * _lengths(small, big)[1] - b * _lengths(small, big)[0],
+            _lengths(small, big)[0] - _lengths(small, big)[1],
+        ]
+    ),
+)
+
+signal_and_noise.mistake(
+    "signal not divided",
+    "Your signal is still (B - b) times too large: B |g_B|² - b |g_b|² is (B - b) |G|².",
+    lambda small, big, b, B: _solved(*_lengths(small, big), b, B) * torch.tensor([float(B - b), 1.0]),
+)
+
+signal_and_noise.mistake(
+    "without the batch sizes",
+    "You subtract the squared lengths without their batch sizes. Both hold the same signal, so it cancels: "
+    "multiply each by its own batch size first, and the noise cancels instead.",
+    lambda small, big, b, B: torch.stack(
+        [_lengths(small, big)[1] - _lengths(small, big)[0], _solved(*_lengths(small, big), b, B)[1]]
+    ),
 )
 
 signal_and_noise.mistake(

@@ -33,6 +33,12 @@ def _short(value: float, _: Any = None) -> str:
     return f"{value:g}"
 
 
+def _power(value: float) -> str:
+    """4.8 x 10^12, as mathtext."""
+    power = int(np.floor(np.log10(value)))
+    return rf"${value / 10**power:.2g}\times10^{{{power}}}$"
+
+
 def _sizes_across(axis: Axes) -> None:
     axis.set_xscale("log")
     axis.xaxis.set_major_formatter(_short)
@@ -60,7 +66,7 @@ def isoflop_curves(
         axis.plot(x, parabola(x), "--" if outside else "-", color=colour, linewidth=1.2)
         axis.plot([best], parabola([best]), "*", color=BLACK, markersize=10, zorder=5)
     _sizes_across(axis)
-    axis.set_xlabel("parameters $N$")
+    axis.set_xlabel("parameters $P$")
     axis.set_ylabel("loss (nats a character)")
     legend_above(axis)
     return figure
@@ -74,9 +80,10 @@ def best_sizes(
     law: Callable[[float], float],
     *,
     beyond: float | None = None,
-    measured: float | None = None,
+    found: Mapping[str, tuple[float, float, float]] | None = None,
+    since: float = 0.0,
     level: float = 0.9,
-    height: float = 3.0,
+    height: float = 2.5,
 ) -> BookFigure:
     """The best size by compute, the power law through it, and the band of its resampled fits.
 
@@ -86,28 +93,46 @@ def best_sizes(
         samples: power laws of resampled fits; the band holds the middle share `level` of them.
         law: the power law.
         beyond: a budget that was not fitted, up to which the law is drawn.
-        measured: the lowest point that was measured there.
+        found: sizes at that budget, each from its name to the size and the two ends of its bar.
+        since: the smallest budget that is shown; if positive, the budgets are the ticks.
         level: of the band.
         height: inches.
     """
     figure, axis = new_figure(height=height)
-    x = np.geomspace(min(compute) / 1.3, max(*compute, beyond or 0) * 1.3, 60)
+    shown = [(c, size) for c, size in zip(compute, best, strict=True) if c >= since]
+    budgets = [c for c, _ in shown] + ([beyond] if beyond else [])
+    x = np.geomspace(min(budgets) / 1.3, max(budgets) * 1.3, 60)
     drawn = np.array([[sample(c) for c in x] for sample in samples])
     low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    axis.fill_between(x, low, high, color=BLUE, alpha=0.2, linewidth=0, label=f"{level:.0%} of samples")
-    inside = x <= max(compute) * 1.05
+    axis.fill_between(x, low, high, color=BLUE, alpha=0.25, linewidth=0, label=f"{level:.0%} of fits")
+    inside = x <= max(compute) * (1.05 if beyond else 2)
     axis.plot(x[inside], [law(c) for c in x[inside]], color=BLUE, label="power law")
     axis.plot(x[~inside], [law(c) for c in x[~inside]], ":", color=BLUE)
-    axis.plot(compute, best, "*", color=BLACK, markersize=10, label="lowest point", zorder=4)
-    if beyond is not None and measured is not None:
-        look: dict[str, Any] = {"color": RED, "markersize": 10, "markerfacecolor": "none", "zorder": 5}
-        axis.plot([beyond], [measured], "D", label="measured afterwards", **look)
+    axis.plot(*zip(*shown, strict=True), "*", color=BLACK, markersize=10, label="lowest point", zorder=4)
+    apart = 1 + 0.05 * len(found or {})  # so that bars stand side by side
+    for i, (name, (size, start, end)) in enumerate((found or {}).items()):
+        assert beyond is not None, "what was found stands at the budget beyond"
+        look: dict[str, Any] = {"color": (ORANGE, RED, GREY)[i % 3], "markersize": 9, "zorder": 5}
+        axis.errorbar(
+            [beyond * apart ** (i - (len(found or {}) - 1) / 2)],
+            [size],
+            [[size - start], [end - size]],
+            fmt="sD^"[i % 3],
+            label=name,
+            elinewidth=2,
+            **look,
+        )
     axis.set_xscale("log")
     axis.set_yscale("log")
+    if since:
+        axis.set_xticks(budgets, [_power(c) for c in budgets])
+        axis.xaxis.set_minor_locator(matplotlib.ticker.NullLocator())
+        axis.yaxis.set_major_locator(matplotlib.ticker.LogLocator(subs=(1, 2, 5)))
+    axis.xaxis.set_minor_formatter(matplotlib.ticker.NullFormatter())
     axis.yaxis.set_major_formatter(_short)
     axis.yaxis.set_minor_formatter(matplotlib.ticker.NullFormatter())
     axis.set_xlabel("compute $C$ (FLOPs)")
-    axis.set_ylabel("best size $N$")
+    axis.set_ylabel("best size $P$")
     legend_above(axis)
     return figure
 
@@ -133,7 +158,7 @@ def exponents(
     for (name, value), colour in zip(marks.items(), (RED, ORANGE, GREY), strict=False):
         axis.axvline(value, color=colour, linestyle="--", label=name)
     axis.set_ylim(0, 1.15 * top)
-    axis.set_xlabel("exponent $b$ of $N = a\\,C^{b}$")
+    axis.set_xlabel("exponent $b$ of $P = a\\,C^{b}$")
     axis.set_ylabel("samples")
     legend_above(axis)
     return figure
@@ -160,7 +185,7 @@ def law_residuals(groups: Mapping[str, tuple[Numbers, Numbers]], *, height: floa
         )
     axis.axhline(0, color=GREY, linewidth=1)
     _sizes_across(axis)
-    axis.set_xlabel("parameters $N$")
+    axis.set_xlabel("parameters $P$")
     axis.set_ylabel("off the law (%)")
     legend_above(axis)
     return figure

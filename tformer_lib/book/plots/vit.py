@@ -89,6 +89,24 @@ def position_similarity(cosines: Float[Tensor, "N N"], rows: int, columns: int) 
 
 
 @book_style
+def patch_filters(filters: Float[Tensor, "D rows columns"], across: int = 8) -> BookFigure:
+    """The maps of a patch embedding as small pictures, `across` in a row, each on a scale of its own.
+
+    Args:
+        filters: the weights of each feature, in the shape of a patch of one channel.
+        across: how many pictures stand side by side.
+    """
+    down = -(-len(filters) // across)
+    figure, axes = new_figure(down, across, height=WIDTH * down / across, squeeze=False)
+    for axis in axes.flat:
+        axis.set_axis_off()
+    for axis, weights in zip(axes.flat, filters, strict=False):
+        most = weights.abs().max().item()
+        axis.imshow(weights.tolist(), cmap="RdBu_r", vmin=-most, vmax=most)
+    return figure
+
+
+@book_style
 def attention_maps(
     images: Float[Tensor, "K 1 H W"],
     maps: Mapping[str, Float[Tensor, "K rows columns"]],

@@ -1,0 +1,235 @@
+"""Controls for Chapter 9: what its comparisons owe to chance, to a careless split, and to what else differs.
+
+All on CLDR's phrases from English into German, three seeds unless a line says otherwise.
+
+`page`: the page's own transformer and training. Four beams without a penalty against greedy search, with a
+paired bootstrap of the difference for each seed.
+
+`careless`: the same training after a random split of the same pairs; scores in all, and for test phrases with
+and without a near copy in training.
+
+`stacks`: the decoder alone of `decoder_only.py` with one thing changed at a time: positions that start again
+at the target; a prefix mask (seeds 1 and 2: seed 0 stands in that record). At the rate that was better for
+all three systems there.
+
+`smoothed`: the recorded transformer of `translation.py` with label smoothing, trained again (seed 0): eight
+beams with three penalties against greedy search on the validation part, each with a paired bootstrap.
+
+`python benchmarks/translation_controls.py` runs what has not been run yet and records it; what is finished is
+kept in `_build/translation_controls/`. With names of parts behind it, it runs these and records nothing.
+About a quarter of an hour of one core (18 minutes on a busy one).
+"""
+
+import sys
+import time
+from functools import partial
+from typing import Any
+
+import decoder_only
+import torch
+import translation
+from runs import Runs, rounded, summary
+from torch import Tensor
+
+from tformer_lib.book.datasets.translation import TranslationSet, nearest_similarity, translation_set
+from tformer_lib.book.recorded import record
+from tformer_lib.core.attention import FusedAttend
+from tformer_lib.core.positions import sinusoidal
+from tformer_lib.core.transformer import TransformerConfig
+from tformer_lib.generation import beam_search, greedy_search, translate
+from tformer_lib.measures.translation import paired_bootstrap, translation_scores
+from tformer_lib.models.translator import Translator, translator_loss
+from tformer_lib.training import count_parameters, fit, seed_everything
+
+RUNS = Runs("translation_controls")
+SEEDS = [0, 1, 2]
+STEPS, TOKENS, RATE = 650, 500, 1e-2  # the page's
+SEARCHES = ((8, 0.0), (8, 1.0), (8, 1.5))  # beams and penalty
+MEASURES = ("exact", "bleu", "chrf")
+
+
+def differences(one: list[str], other: list[str], references: list[str]) -> dict[str, float]:
+    """BLEU of one minus that of the other, and what a thousand drawn tests make of it."""
+    here, there = (translation_scores(found, references)["bleu"] for found in (one, other))
+    drawn = paired_bootstrap(one, other, references)
+    return {
+        "gain": float(here) - float(there),
+        "sd": drawn.std().item(),
+        "above zero": (drawn > 0).float().mean().item(),
+    }
+
+
+def measures(found: list[str], references: list[str]) -> dict[str, float]:
+    """Exact match, BLEU and chrF."""
+    scores = translation_scores(found, references)
+    return {name: float(scores[name]) for name in MEASURES}
+
+
+def on_the_page(data: TranslationSet, seed: int) -> Translator:
+    """The page's transformer after the page's training; seed 0 is the page's own."""
+    seed_everything(seed)
+    config = TransformerConfig(d_model=96, n_heads=4, n_blocks=2, activation="relu")
+    model = Translator(config, data.vocab_size, make_backend=FusedAttend)
+    batches = data.batches(STEPS, tokens=TOKENS, seed=seed)
+    fit(model, translator_loss, batches, steps=STEPS, lr=RATE, warmup=STEPS // 10, optimizer="muon")
+    return model
+
+
+def page(data: TranslationSet, seed: int) -> dict[str, Any]:
+    """Greedy search and four beams."""
+    model = on_the_page(data, seed)
+    english, german = map(list, zip(*data.test, strict=True))
+    found = translate(model, data, english)
+    source, _ = data.encode(data.test)
+    narrow = greedy_search(model, source, translation.MAX_LEN)
+    beams = beam_search(model, source, translation.MAX_LEN, num_beams=4, length_penalty=0.0)
+    wide = [best for (best,) in beams]
+    by_beams = [data.decode(one.tokens) for one in wide]
+    pairs = list(zip(narrow, wide, strict=True))
+    differ = [i for i, (a, b) in enumerate(pairs) if b.log_p - a.log_p > 1e-4]
+    return {
+        **measures(found, german),
+        "beams": differences(by_beams, found, german),
+        "changed": len(differ),
+        "shorter": sum(len(wide[i].tokens) < len(narrow[i].tokens) for i in differ),
+        "right by beams": sum(by_beams[i] == german[i] for i in differ),
+        "right greedily": sum(found[i] == german[i] for i in differ),
+    }
+
+
+def carelessly_split(data: TranslationSet) -> TranslationSet:
+    """The same pairs, divided at random into parts of the same sizes."""
+    pairs = data.train + data.validation + data.test
+    order = torch.randperm(len(pairs), generator=torch.Generator().manual_seed(0)).tolist()
+    pairs, held = [pairs[i] for i in order], len(data.test)
+    return TranslationSet(pairs[2 * held :], pairs[held : 2 * held], pairs[:held])
+
+
+def careless(data: TranslationSet, seed: int) -> dict[str, Any]:
+    """The page's training on the careless split, scored apart where a near copy was trained on."""
+    model = on_the_page(data, seed)
+    english, german = map(list, zip(*data.test, strict=True))
+    found = translate(model, data, english)
+    near = nearest_similarity(([one for one, _ in data.train], english)) >= 0.8
+    right = torch.tensor([a == b for a, b in zip(found, german, strict=True)]).float()
+    return {
+        **measures(found, german),
+        "near copies": int(near.sum()),
+        "exact near": right[near].mean().item(),
+        "exact far": right[~near].mean().item(),
+    }
+
+
+class Restarting(decoder_only.OneStack):
+    """The decoder alone, with positions that start again at the target's begin token."""
+
+    def placed(self, x: Tensor, sources: Tensor) -> Tensor:
+        """Embeddings with their positions, which are counted in each text from 0."""
+        places = torch.arange(x.shape[1])
+        later = places >= sources[:, None]  # (B, N): the target
+        places = torch.where(later, places - sources[:, None], places)
+        return x + sinusoidal(x.shape[1], decoder_only.WIDTH)[places]
+
+
+def one_stack(kind: str, data: TranslationSet, seed: int) -> dict[str, Any]:
+    """Train a decoder alone as `decoder_only.run` does, and count the translations that never end."""
+    begin = time.process_time()
+    seed_everything(seed)
+    steps = decoder_only.STEPS
+    batches = data.batches(steps, tokens=decoder_only.TOKENS, seed=seed)
+    system = Restarting if kind == "restarting" else decoder_only.OneStack
+    model = system(data.vocab_size, prefix=kind == "prefix")
+    loss = decoder_only.one_stack_loss
+    fit(model, loss, batches, steps=steps, lr=RATE, warmup=steps // 10, optimizer="muon")
+    seconds = round(time.process_time() - begin, 1)
+    english, german = map(list, zip(*data.test, strict=True))
+    tokens = decoder_only.written_tokens(model, data, english)
+    found = [data.decode(one) for one in tokens]
+    with torch.no_grad():
+        validation = loss(model, data.encode(data.validation)).item()
+    return {
+        "seconds": seconds,
+        "parameters": count_parameters(model),
+        "validation": validation,
+        **measures(found, german),
+        "endless": sum(data.eos_id not in one for one in tokens),
+        "exact by length": decoder_only.by_length(found, data),
+    }
+
+
+def smoothed(data: TranslationSet) -> dict[str, Any]:
+    """The smoothed transformer of `translation.py` trained again: its translations by several searches."""
+    lr, steps = 1e-2, translation.SYSTEMS["transformer"][0]  # the best of four rates there
+    model = translation.trained("transformer", data, lr, 0, steps, 0.1)
+    greedy = translation.scored(model, data, "validation")["translations"]
+    references = [german for _, german in data.validation]
+    result: dict[str, Any] = {"greedy": measures(greedy, references)}
+    for beams, penalty in SEARCHES:
+        options = {"num_beams": beams, "length_penalty": penalty}
+        found = translation.scored(model, data, "validation", **options)["translations"]
+        against = differences(found, greedy, references)
+        result[f"{beams}, {penalty}"] = measures(found, references) | against
+    return result
+
+
+def over_seeds(runs: list[dict[str, Any]], names: tuple[str, ...] = MEASURES) -> dict[str, Any]:
+    """Each measure over the seeds."""
+    return {name: summary([float(run[name]) for run in runs]) for name in names}
+
+
+def page_part(data: TranslationSet) -> dict[str, Any]:
+    """The page's training, by seed."""
+    runs = [RUNS.keep("page", seed, make=partial(page, data, seed)) for seed in SEEDS]
+    return {**over_seeds(runs), "runs": rounded(runs)}
+
+
+def careless_part(data: TranslationSet) -> dict[str, Any]:
+    """The careless split."""
+    split = carelessly_split(data)
+    runs = [RUNS.keep("careless", seed, make=partial(careless, split, seed)) for seed in SEEDS]
+    table = over_seeds(runs, (*MEASURES, "exact near", "exact far"))
+    return {
+        **table,
+        "near copies": runs[0]["near copies"],
+        "test": len(split.test),
+        "train": len(split.train),
+    }
+
+
+def stacks_part(data: TranslationSet) -> dict[str, Any]:
+    """One stack, changed."""
+    seeds = {"restarting": SEEDS, "prefix": SEEDS[1:]}
+    table: dict[str, Any] = {"steps": decoder_only.STEPS, "lr": RATE}
+    for kind, some in seeds.items():
+        runs = [RUNS.keep(kind, seed, make=partial(one_stack, kind, data, seed)) for seed in some]
+        table[kind] = {"seeds": some, "parameters": runs[0]["parameters"]}
+        table[kind] |= over_seeds(runs, (*MEASURES, "validation", "seconds"))
+        table[kind]["endless"] = [run["endless"] for run in runs]
+        table[kind]["exact by length"] = rounded([run["exact by length"] for run in runs])
+    return table
+
+
+def smoothed_part(data: TranslationSet) -> dict[str, Any]:
+    """Searches of the smoothed transformer."""
+    return dict(rounded(RUNS.keep("smoothed", make=partial(smoothed, data))))
+
+
+PARTS = {
+    "page": page_part,
+    "careless": careless_part,
+    "stacks": stacks_part,
+    "smoothed": smoothed_part,
+}
+
+
+def main() -> None:
+    """Run what is missing and record, or run the parts that are named."""
+    torch.set_num_threads(1)
+    data = translation_set("phrases", "de")
+    results = {name: PARTS[name](data) for name in sys.argv[1:] or PARTS}
+    if not sys.argv[1:]:
+        print(record("translation_controls", results, seeds=SEEDS, cpu_seconds=sum(RUNS.seconds.values())))
+
+
+if __name__ == "__main__":
+    main()
