@@ -44,7 +44,7 @@
             s % tile === 0 && s > 0 && line(x, 24, x, 206, { opacity: 0.5, "stroke-width": 2 })];
         }), line(4, base, width - 4, base),
         text(4, 12, "scores z as bars and numbers, values v below", { anchor: "start", size: 13 }));
-        rows(["tile", "kept ×", "maximum", "sum", "mixture", "output"], states.map((at, i) => (i < seen
+        rows(["tile", "kept ×", "max", "sum", "mixture", "output"], states.map((at, i) => (i < seen
           ? [String(i + 1), i ? number(at.shrink, 3) : "–", number(at.top, 1), number(at.total, 3), number(at.mixed, 2), number(at.output, 3)]
           : [String(i + 1), ...Array(5).fill("–")]))); // rows for all tiles: the controls below stay where they are
         const whole = dot(softmax(allowed), values);

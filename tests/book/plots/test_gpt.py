@@ -71,27 +71,19 @@ def test_rules_are_curves_with_their_last_setting_and_the_real_text():
     assert labels(axis) == ["top-k", "min-p", "held-out text"]
 
 
-def test_the_ladder_has_a_bar_a_model_and_a_colour_a_group():
+def test_the_ladder_has_a_dot_a_model_and_a_colour_a_group():
     (axis,) = FIGURES["ladder"].axes
-    assert [bar.get_width() for bar in axis.patches] == [3.6, 2.4, 2.6]
-    colours = [bar.get_facecolor() for bar in axis.patches]
-    assert [colours[0] == colours[1], colours[1] == colours[2]] == [True, False]
+    counting, gpt = axis.lines
+    assert [list(dots.get_xdata()) for dots in (counting, gpt)] == [[3.6, 2.4], [2.6]]
+    assert counting.get_color() != gpt.get_color()
+    assert counting.get_marker() != gpt.get_marker()
     assert [tick.get_text() for tick in axis.get_yticklabels()] == ["bigram", "6-gram", "characters"]
     assert {"3.60", "2.40", "2.60"} <= {text.get_text() for text in axis.texts}
     assert labels(axis) == list(RUNGS)
 
 
-def test_tokens_that_cannot_come_are_crossed_out():
-    first, second = FIGURES["next_token"].axes
-    assert [axis.get_title(loc="left") for axis in (first, second)] == list(CHOICES)
-    assert [bar.get_height() for bar in second.patches] == pytest.approx([0.8, 0.2, 0.0])
-    assert [[list(line.get_xdata()) for line in axis.lines] for axis in (first, second)] == [[], [[2]]]
-    assert [tick.get_text() for tick in second.get_xticklabels()] == ["e", "␣", "t"]
-
-
-def test_times_are_in_milliseconds():
-    (axis,) = FIGURES["token_time"].axes
-    assert lines(axis) == [pytest.approx([10.0, 50.0]), pytest.approx([2.0, 3.0])]
-    assert labels(axis) == ["without cache", "with cache"]
-    low, high = axis.get_ylim()
-    assert low < 2.0 < 50.0 < high
+def test_the_ladder_begins_below_the_least():
+    (axis,) = FIGURES["ladder"].axes
+    left, right = axis.get_xlim()
+    assert left == 1.5
+    assert right > 3.6

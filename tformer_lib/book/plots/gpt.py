@@ -1,5 +1,6 @@
 """The figures of the chapter on GPT."""
 
+import math
 from collections.abc import Mapping, Sequence
 
 from jaxtyping import Float
@@ -52,27 +53,29 @@ def learning(
 
 @book_style
 def ladder(groups: Mapping[str, Mapping[str, float]]) -> BookFigure:
-    """Bits per character, a bar a model, in groups of one colour.
+    """Bits per character, a dot a model, in groups of one colour; the axis begins half a bit below the least.
 
     Args:
         groups: from a group's title to its rungs: from a model's name to its bits.
     """
-    rows = sum(map(len, groups.values()))
-    figure, axis = new_figure(height=0.32 * rows + 0.2 * len(groups) + 0.9)
+    values = [value for rungs in groups.values() for value in rungs.values()]
+    left = math.floor(2 * min(values)) / 2 - 0.5
+    figure, axis = new_figure(height=0.32 * len(values) + 0.2 * len(groups) + 0.9)
     place = 0.0
     places: list[float] = []
     names: list[str] = []
-    for (title, rungs), colour in zip(groups.items(), (GREY, SKY, BLUE, ORANGE), strict=False):
+    looks = ((GREY, "o"), (SKY, "D"), (BLUE, "s"), (ORANGE, "^"))
+    for (title, rungs), (colour, marker) in zip(groups.items(), looks, strict=False):
         at = [place + i for i in range(len(rungs))]
-        axis.barh(at, list(rungs.values()), color=colour, height=0.7, label=title)
+        axis.hlines(at, left, list(rungs.values()), color=GREY, linewidth=0.8, linestyle=":")
+        axis.plot(list(rungs.values()), at, marker, color=colour, markersize=9, label=title)
         for y, value in zip(at, rungs.values(), strict=True):
-            axis.text(value + 0.06, y, f"{value:.2f}", va="center")
+            axis.annotate(f"{value:.2f}", (value, y), xytext=(9, 0), textcoords="offset points", va="center")
         places, names, place = places + at, names + list(rungs), place + len(rungs) + 0.5
     axis.set_yticks(places, names)
     axis.invert_yaxis()
     axis.tick_params(axis="y", length=0)
-    highest = max(value for rungs in groups.values() for value in rungs.values())
-    axis.set(xlabel="bits per character, held out", xlim=(0, highest * 1.14))
+    axis.set(xlabel="bits per character, held out", xlim=(left, left + (max(values) - left) * 1.25))
     legend_above(axis)
     return figure
 
