@@ -28,6 +28,7 @@ STANDINS = (
     "cloudpickle",
     "cycler",
     "drawsvg",
+    "filelock",
     "matplotlib",
     "numpy",
     "safetensors",
