@@ -1073,13 +1073,13 @@ def test_where_motion_is_unwanted_the_text_is_written_at_once(visit):
 
 def test_nothing_of_the_theme_lies_over_a_figure_in_use(play):
     page = play(name="soft-dictionary").page
-    shown = "() => getComputedStyle(document.getElementById('pst-back-to-top')).display"
-    page.evaluate(
-        "() => { document.getElementById('pst-back-to-top').style.display = 'block' }"
-    )  # as the theme does
-    assert page.evaluate(shown) == "block"
+    brought_up = """() => {
+        const button = document.getElementById('pst-back-to-top');
+        button.style.display = 'block'; // as the theme does when one scrolls up
+        return getComputedStyle(button).display;
+    }"""
     page.locator('details[data-try="soft-dictionary"] summary').focus()
-    assert page.evaluate(shown) == "none"
+    assert page.evaluate(brought_up) == "none"
 
 
 @pytest.mark.parametrize(
