@@ -1,4 +1,4 @@
-"""Controls of the chapter on translation: positions that start again, a careless split, and the record."""
+"""Controls of the chapter on translation: positions, other divisions of the pairs, and the record."""
 
 import pytest
 import torch
@@ -33,6 +33,16 @@ def test_the_careless_split_divides_the_same_pairs(controls):
     assert [len(split.part(part)) for part in ("train", "validation", "test")] == [40, 10, 10]
     assert sorted(split.train + split.validation + split.test) == sorted(pairs)
     assert split.test != data.test
+
+
+def test_fewer_phrases_leave_what_is_held_out(controls, monkeypatch):
+    pairs = [(f"{n} miles", f"{n} milles") for n in range(60)]
+    full = TranslationSet(pairs[:40], pairs[40:50], pairs[50:], vocab_size=300)
+    monkeypatch.setattr(controls, "translation_set", lambda kind, language: full)
+    fewer = controls.fewer_phrases(10)
+    assert len(set(fewer.train)) == 10
+    assert set(fewer.train) < set(full.train)
+    assert (fewer.validation, fewer.test) == (full.validation, full.test)
 
 
 def test_a_difference_is_that_of_the_scores(controls):
