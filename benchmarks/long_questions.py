@@ -1,10 +1,10 @@
 """Associative recall when a question writes, and when it does not.
 
-A state reads after it has written. So a token that asks for a value first writes one under the same key, and a
-delta rule with rate 1 would overwrite the value that is asked for. The task, the model and the choice of the
-learning rate are those of `long_sequences.py` (*recall*); here the places that ask are hidden as padding is,
-and a state writes nothing there. Of the models whose questions do write it is also recorded what rate they have
-learned, on average, at pairs and at questions.
+A state reads after it has written. So a token that asks for a value first writes one under the same key, and
+a delta rule with rate 1 would overwrite the value that is asked for. Task, model and the choice of the
+learning rate are those of `long_sequences.py` (*recall*). Here the places that ask are hidden as padding is,
+and a state writes nothing there. Of the delta rule whose questions do write it is also recorded what rate it
+has learned, on average, at pairs and at questions.
 """
 
 from functools import partial
@@ -45,7 +45,9 @@ def run(name: str, quiet: bool, rate: float, seed: int) -> dict[str, Any]:
     fit(model, recall_loss, batches, lr=rate)
 
     def asked(n: int, draw: int) -> Any:
-        return associative_recall(500, n, QUERIES, **SIZES, generator=torch.Generator().manual_seed(draw + seed))
+        return associative_recall(
+            500, n, QUERIES, **SIZES, generator=torch.Generator().manual_seed(draw + seed)
+        )
 
     found = {
         "chosen_by": round(recall_accuracy(model, asked(pairs[-1], 2000)), 4),

@@ -47,7 +47,8 @@ def who_sees_whom(
         f"Panels with keys down and queries across, {n} of each; a filled cell is a pair that is compared. "
         + ", ".join(f"{name}: {count} of {n * n} pairs" for name, count in counts.items())
         + f". Low rank: {mixtures} mixtures of all keys in their place, {mixtures * n} comparisons. State: "
-        "keys and values are added to a matrix U of fixed size, which the queries read; no pair need be compared."
+        "keys and values are added to a matrix U of fixed size, which the queries read; no pair need be "
+        "compared."
     )
 
     def panel(scene: Scene, x: Pixels, y: Pixels, side: Pixels, name: str, count: str) -> None:
@@ -354,16 +355,19 @@ def chunks_and_state(
     return Drawing(title, description, layout(560, 14), layout(PHONE, 13.5))
 
 
-Point = tuple[float, float]
+Point = tuple[Pixels, Pixels]
 
 
 def writes_in_the_plane(
-    keys: Sequence[Sequence], values: Sequence, *, title: str = "A write goes to the nearest state that answers right"
+    keys: Sequence[Sequence],
+    values: Sequence,
+    *,
+    title: str = "A write goes to the nearest state that answers right",
 ) -> Drawing:
-    """The delta rule with rate 1, for keys of two features and values of one: its states are points in a plane.
+    """The delta rule with rate 1, keys of two features, values of one: its states are points in a plane.
 
-    A key and its value make a line, of the states that answer right, and a write is the projection onto it. The
-    second write is also drawn with rate 1/2 and as linear attention would do it, which adds.
+    A key and its value make a line, of the states that answer right, and a write is the projection onto it.
+    The second write is also drawn with rate 1/2 and as linear attention would do it, which adds.
 
     Args:
         keys: three keys of two numbers and of length 1.
@@ -373,8 +377,8 @@ def writes_in_the_plane(
     Raises:
         ValueError: if there are not three of both, or a key is not of length 1.
     """
-    pairs = [tuple(listed(key, "a key", 2)) for key in table(keys, "keys")]
-    wanted = listed(values, "values", 3)
+    pairs = [tuple(map(float, listed(key, "a key", 2))) for key in table(keys, "keys")]
+    wanted = [float(v) for v in listed(values, "values", 3)]
     if any(abs(a * a + b * b - 1) > 1e-4 for a, b in pairs):
         raise ValueError("keys are of length 1")
 
@@ -387,21 +391,31 @@ def writes_in_the_plane(
     for n in range(3):
         states.append(write(states[-1], n))
     half, added = write(states[1], 1, 0.5), write(states[1], 1, correct=False)
-    place = lambda point: "(" + ", ".join(f"{x:.2f}".rstrip("0").rstrip(".") for x in point) + ")"
-    answer = lambda n, point: number(pairs[n][0] * point[0] + pairs[n][1] * point[1])
+
+    def place(point: Point) -> str:
+        return "(" + ", ".join(f"{x:.2f}".rstrip("0").rstrip(".") for x in point) + ")"
+
+    def answer(n: int, point: Point) -> str:
+        return number(pairs[n][0] * point[0] + pairs[n][1] * point[1])
+
+    lines = ", ".join(f"{number(v, 0)} to the key {place(k)}" for k, v in zip(pairs, wanted, strict=True))
+    ways = ", ".join(map(place, states[1:]))
     description = (
-        "A plane whose points are states of two numbers. Three lines hold the states that answer right: "
-        + ", ".join(f"{number(v, 0)} to the key {place(k)}" for k, v in zip(pairs, wanted, strict=True))
-        + f". From the origin each write goes straight to the nearest point of its line: {place(states[1])}, "
-        f"{place(states[2])}, {place(states[3])}. The third write leaves the second line: the second key then reads "
-        f"{answer(1, states[3])}. With rate one half the second write would stop half way, at {place(half)}. Adding "
-        f"goes in the same direction too far, to {place(added)}, where the second key reads {answer(1, added)}."
+        f"A plane whose points are states of two numbers. Three lines hold the states that answer right: "
+        f"{lines}. "
+        f"From the origin each write goes straight to the nearest point of its line: {ways}. The third write "
+        f"leaves the second line: the second key then reads {answer(1, states[3])}. With rate one half "
+        f"the second write would stop half way, at {place(half)}. Adding goes in the same direction too "
+        f"far, to {place(added)}, where the second key reads {answer(1, added)}."
     )
     right, up = 8.4, 6.2
 
     def layout(unit: Pixels, size: Pixels) -> Scene:
         left, top = 22.0, 8.0
-        at = lambda point: (left + unit * point[0], top + unit * (up - point[1]))
+
+        def at(point: Point) -> tuple[Pixels, Pixels]:
+            return left + unit * point[0], top + unit * (up - point[1])
+
         scene = Scene(left + unit * right + 4, size=size)
         for x in range(int(right) + 1):
             scene.line(at((x, 0)), at((x, up)), width=0.7, opacity=0.6 if x == 0 else 0.15)
@@ -416,20 +430,32 @@ def writes_in_the_plane(
         for begin, end in pairwise(states):
             scene.arrow(at(begin), at(end), role=STREAM, width=2.6)
         (a, b), (x, y) = pairs[1], states[2]
-        corner = [(x - 0.3 * a, y - 0.3 * b), (x - 0.3 * a + 0.3 * b, y - 0.3 * b - 0.3 * a), (x + 0.3 * b, y - 0.3 * a)]
+        corner = [
+            (x - 0.3 * a, y - 0.3 * b),
+            (x - 0.3 * a + 0.3 * b, y - 0.3 * b - 0.3 * a),
+            (x + 0.3 * b, y - 0.3 * a),
+        ]
         scene.line(*map(at, corner), width=1.2, opacity=0.8)
         scene.arrow(at(states[2]), at(added), width=1.6, dashed=True)
         for point in (*states[1:], half):
             x, y = at(point)
-            scene.box(x - 4, y - 4, 8, 8, role=STREAM, strength="plain" if point == half else "full", radius=4)
-        beside: dict[int, tuple[Pixels, Pixels, Anchor]] = {1: (16, -11, "start"), 2: (-14, 5, "end"), 3: (-9, 15, "end")}
+            scene.box(
+                x - 4, y - 4, 8, 8, role=STREAM, strength="plain" if point == half else "full", radius=4
+            )
+        beside: dict[int, tuple[Pixels, Pixels, Anchor]] = {
+            1: (16, -11, "start"),
+            2: (-14, 5, "end"),
+            3: (-9, 15, "end"),
+        }
         for n, (right_by, down_by, anchor) in beside.items():
             x, y = at(states[n])
             scene.text(x + right_by, y + down_by, f"U_{{{n}}}", anchor=anchor, bold=True)
         for point, words in ((half, "rate 1/2"), (added, "adding")):
             x, y = at(point)
             scene.text(x + 11, y + (7 if point == half else 0), words, anchor="start", muted=True)
-        names = [f"k_{{{1 + pairs.index(key)}}} reads {number(v, 0)}" for key, v in zip(pairs, wanted, strict=True)]
+        names = [
+            f"k_{{{1 + pairs.index(key)}}} reads {number(v, 0)}" for key, v in zip(pairs, wanted, strict=True)
+        ]
         x, y = at((states[1][0], up))
         scene.text(x + 8, y + 12, names[0], anchor="start", muted=True)
         x, y = at((states[3][0], 0.5))

@@ -596,7 +596,7 @@ def _delta_inputs(g: torch.Generator) -> list[tuple]:
 
 @exercise("long_sequences.delta_writes", inputs=_delta_inputs)
 def delta_writes(U: Tensor, K: Tensor, V: Tensor, beta: Tensor) -> Tensor:
-    """C (Dv, n), whose column c_n is what token n of a chunk writes: (Dv, Dh), (Dh, n), (Dv, n), (n,) -> (Dv, n).
+    """C (Dv, n), whose column c_n token n of a chunk writes: (Dv, Dh), (Dh, n), (Dv, n), (n,) -> (Dv, n).
     c_n + beta_n sum over i < n of (k_i . k_n) c_i = beta_n (v_n - U k_n), U being the state before the chunk.
     """
     C = torch.zeros_like(V)
@@ -639,14 +639,15 @@ delta_writes.mistake(
 
 delta_writes.mistake(
     "state before the chunk alone",
-    "Each of your tokens reads the state before the chunk. Token n also reads what the tokens before it in the "
-    "chunk have written: the sum over i < n.",
+    "Each of your tokens reads the state before the chunk. Token n also reads what the tokens before it "
+    "in the chunk have written: the sum over i < n.",
     lambda U, K, V, beta: beta * (V - U @ K),
 )
 
 delta_writes.mistake(
     "state before the chunk forgotten",
-    "Your chunk begins with an empty state. What U already answers to a key has to be subtracted from its value.",
+    "Your chunk begins with an empty state. What U already answers to a key has to be subtracted from "
+    "its value.",
     lambda U, K, V, beta: delta_writes(torch.zeros_like(U), K, V, beta),
 )
 
@@ -664,8 +665,8 @@ delta_writes.mistake(
 
 delta_writes.mistake(
     "values in place of writes",
-    "Your sum holds beta_i v_i, what earlier tokens would write if they only added. What they do write is c_i, "
-    "which you have solved for already.",
+    "Your sum holds beta_i v_i, what earlier tokens would write if they only added. What they do write "
+    "is c_i, which you have solved for already.",
     _writes_with(before=lambda C, K, V, b, n: (b[:n] * V[:, :n]) @ (K[:, :n].T @ K[:, n])),
 )
 
@@ -728,7 +729,7 @@ def gated_chunk(
     U: Tensor, Q: Tensor, K: Tensor, V: Tensor, beta: Tensor, gate: Tensor
 ) -> tuple[Tensor, Tensor]:
     """(Y, U'), (Dv, n) and (Dv, Dh): a chunk of the gated delta rule after the state U (Dv, Dh).
-    Q and K are (Dh, n), V is (Dv, n), beta and gate are (n,). A token's gate multiplies the state before it writes.
+    Q, K are (Dh, n), V is (Dv, n), beta and gate (n,). A token's gate multiplies the state before it writes.
     """
     G = gate.cumprod(dim=0)  # what is left of U at each token
     D = G / G[:, None]  # entry (i, n): what is left of write i at token n
@@ -751,7 +752,8 @@ gated_chunk.mistake(
 
 gated_chunk.mistake(
     "state does not fade for the tokens",
-    "Token n finds the state before the chunk multiplied by all gates up to its own. In yours it finds all of it.",
+    "Token n finds the state before the chunk multiplied by all gates up to its own. In yours it finds "
+    "all of it.",
     _gated(state=_no_gate),
 )
 
@@ -764,7 +766,8 @@ gated_chunk.mistake(
 
 gated_chunk.mistake(
     "system without gates",
-    "The gates are missing from the triangular system: an earlier write that a key reads has faded in between.",
+    "The gates are missing from the triangular system: an earlier write that a key reads has faded in "
+    "between.",
     _gated(system=_no_gate),
 )
 
@@ -782,14 +785,15 @@ gated_chunk.mistake(
 
 gated_chunk.mistake(
     "writes kept whole",
-    "The state that you hand on holds the chunk's writes as they were written. Each has faded until the chunk's end.",
+    "The state that you hand on holds the chunk's writes as they were written. Each has faded until the "
+    "chunk's end.",
     _gated(written=lambda D: torch.ones(len(D))),
 )
 
 gated_chunk.mistake(
     "fades after writing",
-    "Your gate multiplies the state after the token has written and read. It comes first: a token's own gate is "
-    "in the product that multiplies the state before it.",
+    "Your gate multiplies the state after the token has written and read. It comes first: a token's own "
+    "gate is in the product that multiplies the state before it.",
     lambda U, Q, K, V, beta, gate: _gated(products=lambda g: torch.cat((g[:1] * 0 + 1, g[:-1])).cumprod(0))(
         U, Q, K, V, beta, gate
     ),
@@ -809,8 +813,8 @@ gated_chunk.mistake(
 
 gated_chunk.mistake(
     "gates before the write too",
-    "You multiply a write by all gates up to token n, also by those before it was written. Divide by the product "
-    "up to i.",
+    "You multiply a write by all gates up to token n, also by those before it was written. Divide by the "
+    "product up to i.",
     _gated(between=lambda G: G.expand(len(G), len(G))),
 )
 
