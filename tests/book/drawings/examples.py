@@ -481,7 +481,7 @@ def latent(**changes):
 
 def experts(**changes):
     shares = [0.05, 0.31, 0.08, 0.04, 0.12, 0.02, 0.27, 0.11]
-    return modern_decoder.experts(**({"token": "never", "shares": shares, "k": 2} | changes))
+    return modern_decoder.experts(**({"token": "night", "shares": shares, "k": 2} | changes))
 
 
 def steps_of(**changes):
