@@ -63,9 +63,9 @@ def tensor_parallel(
         ValueError: if there is no `Transformer`; if the number of processes does not divide H, the heads of
             keys and values, or F; if the model has dropout, whose masks would have to agree where the tokens
             are whole and to differ where they are not; if blocks cross-attend, add a bias to scores, or have
-            another MLP; if the mesh has more axes than one; with `vocabulary`, if the model is no GPT, or has
-            a head of its own make, or so few tokens that a process would have none; in forward, with `sequence`, if
-            the number of processes does not divide N.
+            another MLP; if the mesh has more axes than one; with `vocabulary`, if the model is no GPT, has a
+            head of its own make, or so few tokens that a process would have none; in forward, with
+            `sequence`, if the number of processes does not divide N.
         RuntimeError: if no process group is open.
     """
     if not dist.is_initialized():
