@@ -25,16 +25,17 @@ parameters.
 - And how firm the exponent of the parametric law is: 300 fits to models drawn from the thirty, for three ways
   to count P, and for fewer models.
 
-`python benchmarks/scaling_law.py` runs what has not been run yet; 45 minutes on one core. What is finished is
-kept in `_build/scaling_law/`, or in the folder that `--folder` names. `--draws` makes only the last part
-anew, from the runs in the record, in a minute and a half.
+`python benchmarks/scaling_law.py` runs what has not been run yet; an hour and a half on one core. What is
+finished is kept in `_build/scaling_law/`, or in the folder that `--folder` names. With `--add` what the
+record in the repository holds is taken from there and only the rest is run. `--draws` makes only the last
+part anew, from the runs in the record, in a minute and a half.
 """
 
 import argparse
 import dataclasses
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from statistics import fmean
@@ -237,8 +238,11 @@ def means_over_seeds(runs: list[dict[str, Any]]) -> list[list[float]]:
     return [list(column) for column in zip(*rows, strict=True)]
 
 
-def predict(runs: list[dict[str, Any]], vocab: int) -> dict[str, Any]:
-    """Of the budget beyond: the best size by its power law, and losses by the parametric law."""
+def predict(runs: list[dict[str, Any]], vocab: int, widths: Iterable[int] = ()) -> dict[str, Any]:
+    """Of the budget beyond: the best size by its power law, and losses by the parametric law.
+
+    The losses are those of the widths, or of the three nearest to the best size if none are given.
+    """
     compute, sizes, tokens, losses = means_over_seeds(runs)
     known = [size(width, vocab) for width in SIZES]
     grid = np.exp(np.linspace(math.log(known[0]["parameters"]), math.log(known[-1]["parameters"]), 2001))
@@ -250,7 +254,7 @@ def predict(runs: list[dict[str, Any]], vocab: int) -> dict[str, Any]:
     laws = bootstrap(fit_parametric, sizes, tokens, losses, repeats=300)
     nearest = sorted(SIZES, key=lambda w: abs(math.log(size(w, vocab)["parameters"] / best(BEYOND))))[:3]
     tested = {}
-    for width in sorted(nearest):
+    for width in sorted(widths or nearest):
         run = size(width, vocab)["parameters"], BEYOND / size(width, vocab)["flops"]
         tested[width] = {"loss": law(*run), "interval": interval([other(*run) for other in laws])}
     return {
@@ -383,8 +387,9 @@ def main() -> None:
     ]
     prediction = runs.keep("prediction", make=partial(predict, known_then(fitted), vocab))
     test = options.test or options.add  # the record holds it
-    hindsight = runs.keep("hindsight", len(fitted), make=partial(predict, fitted, vocab))
-    tested = [train(BEYOND, int(width), 0) for width in prediction["tested"]] if test else []
+    widths = [int(width) for width in prediction["tested"]]
+    hindsight = runs.keep("hindsight", len(fitted), make=partial(predict, fitted, vocab, widths))
+    tested = [train(BEYOND, width, 0) for width in widths] if test else []
     largest = [train(BEYOND, LARGEST, 0)] if test else []
     kept = ("width", "budget", "seed", "lr", "tokens", "readings", "loss", "training", "on_the_way")
     results = {
