@@ -1,4 +1,4 @@
-"""The script of the scaling law: what is recorded is not run again; the prediction is of the runs before it."""
+"""The scaling law: what is recorded is not run again; the prediction is of the runs before it."""
 
 import pytest
 
