@@ -5,8 +5,10 @@ from collections import Counter
 
 import lxml.html
 import pytest
+from docutils import nodes
+from docutils.utils import new_document
 
-from tests.site.pages import chapter_pages, toc_pages
+from tests.site.pages import ROOT, chapter_pages, toc_pages
 
 CHAPTER = "book/02_attention.html"
 PREVIEW = ".tformer-preview:not([hidden])"
@@ -101,6 +103,57 @@ def test_what_is_closed_says_what_is_in_it(site, path):
     assert page.xpath("//summary[@aria-label='Toggle hidden content']") == []
     if path != chapter_pages()[0]:
         assert "Setup: imports" in page.xpath("string(//details[contains(@class, 'hide')][1]/summary)")
+
+
+@pytest.mark.parametrize("path", chapter_pages())
+def test_neighbours_that_show_nothing_but_code_are_one_fold(site, path):
+    page = lxml.html.parse(site / path)
+    closed = "div[contains(@class, 'cell') and details[contains(@class, 'above-input')]]"
+    bare = page.xpath(f"//{closed}[not(div[contains(@class, 'cell_output')])]")
+    assert bare
+    for place, cell in enumerate(bare):
+        after = cell.getnext()
+        if after is not None and after.xpath(f"self::{closed}") and not after.xpath(".//figure"):
+            words = [" ".join(c.xpath("string(.//summary/p)").split()) for c in (cell, after)]
+            assert (place, words[0], words[1] != words[0]) == (0, "Setup: imports", True)
+
+
+@pytest.fixture(scope="module")
+def reading():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "book" / "_ext"))
+        import tformer_reading
+
+        yield tformer_reading
+
+
+def closed_cell(title, shown=None):
+    code = nodes.container("", nodes.literal_block(title, title), nb_element="cell_code_source")
+    cell = nodes.container("", code, nb_element="cell_code", hide_mode="input", prompt_show=title)
+    if shown is not None:
+        cell += nodes.container("", shown, nb_element="cell_code_output")
+    return cell
+
+
+def test_code_is_joined_in_its_order_and_named(reading):
+    titles = ["Setup: imports", "Setup: imports", "Code: f, g", "Code", "Code of the table"]
+    folds = [closed_cell(title) for title in titles[:-1]]
+    folds.append(closed_cell(titles[-1], nodes.paragraph()))
+    folds += [closed_cell("Code: data"), closed_cell("Code: the figure", nodes.figure())]
+    folds += [closed_cell(f"Code: part {i}") for i in (1, 2, 3, 4, 4)]
+    section = nodes.section("", *folds)
+    document = new_document("a chapter")
+    document += section
+    reading.JoinedCells(document).run()
+    found = [(c["prompt_show"], [code.astext() for code in c[0].children]) for c in section.children]
+    assert found == [
+        ("Setup: imports", titles[:2]),
+        ("Code: f, g; the table", titles[2:]),
+        ("Code: data", ["Code: data"]),
+        ("Code: the figure", ["Code: the figure"]),
+        ("Code: part 1; part 2; …; part 4", [f"Code: part {i}" for i in (1, 2, 3, 4, 4)]),
+    ]
+    assert section[1][1]["nb_element"] == "cell_code_output"
 
 
 # --- the bibliography ---
