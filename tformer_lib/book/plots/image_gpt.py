@@ -69,7 +69,7 @@ def neighbourhoods(ratios: Mapping[str, Float[Tensor, "rows columns"]], reach: i
     """
     columns = 2
     rows = -(-len(ratios) // columns)
-    figure, axes = new_figure(rows, columns, height=2.0 * rows + 1.2, squeeze=False)
+    figure, axes = new_figure(rows, columns, height=1.3 * rows + 1.2, squeeze=False)
     image = None
     for axis in axes.flat:
         axis.set_axis_off()
