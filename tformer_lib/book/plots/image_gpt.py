@@ -130,6 +130,6 @@ def probe_depths(curves: Mapping[str, Sequence[Sequence[float]]], pixels: float)
     axis.plot([0], [60], "v", color=GREY, markersize=5, clip_on=False)
     depths = max(len(run) for runs in curves.values() for run in runs)
     axis.set_xticks(range(depths), ["before", *(str(m) for m in range(1, depths))])
-    axis.set(xlabel="after block", ylabel="named correctly (%)", ylim=(60, 96), xlim=(-0.7, depths - 0.7))
+    axis.set(xlabel="after block", ylabel="recognised (%)", ylim=(60, 96), xlim=(-0.7, depths - 0.7))
     legend_above(axis)
     return figure
