@@ -7,7 +7,7 @@ import torch
 from beartype import BeartypeConf, BeartypeDecorPlace
 from beartype.claw import beartype_package
 from hypothesis import settings
-from jaxtyping import install_import_hook
+from jaxtyping import config, install_import_hook
 
 ROOT = Path(__file__).parents[1]
 # Modules with shapes in their signatures. A call that jaxtyping checks takes many times as long as one that
@@ -41,3 +41,14 @@ def one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
+
+
+def _unchecked():
+    """Without run-time checks of shapes, which take three quarters of the time of a small model."""
+    config.update("jaxtyping_disable", True)
+    yield
+    config.update("jaxtyping_disable", False)
+
+
+unchecked = pytest.fixture(_unchecked)
+unchecked_file = pytest.fixture(scope="module")(_unchecked)
