@@ -50,11 +50,14 @@ RUN_AXE = {  # in the dark only colours are other than in the light
     "light": f"() => axe.run({{{LOOK}}})",
     "dark": f"() => axe.run({{{LOOK}, runOnly: ['color-contrast', 'link-in-text-block']}})",
 }
-# Axe looks at each pair of elements, and three in four are glyphs of formulas, which have no text of their
-# own, and words of code, whose colours are one style sheet's: one page shows all of these.
+# Of a chapter's elements three in four are glyphs of formulas, which have no text of their own, parts of
+# drawings, which test_drawings.py looks at, and words of code, whose colours are one style sheet's: one page
+# shows all of these.
 CODE_SHOWN = "book/02_attention.html"
 FEWER = """code => {
   for (const glyphs of document.querySelectorAll('mjx-container > mjx-math')) glyphs.replaceChildren();
+  const parts = 'svg.tformer-drawing > :not(title, desc)';
+  for (const part of document.querySelectorAll(parts)) part.remove();
   for (const pre of code ? [] : document.querySelectorAll('div.highlight pre')) {
     const plain = pre.textContent;
     pre.textContent = plain;
