@@ -26,7 +26,11 @@
         }
       };
       const show = ui.picture("Four dials, one for each pair of features, from fast to slow. A hand for the query, turned by its place, and one for the key, turned by its own. The table says each angle and the sentence below the score. Hands can be dragged; the sliders do the same.", drag);
-      ui.stage.lastElementChild.classList.add("tl-hands");
+      const dials = ui.stage.lastElementChild;
+      dials.classList.add("tl-hands");
+      dials.addEventListener("touchstart", (event) => { // a finger on a hand turns it; elsewhere it scrolls the page
+        if (event.target.closest(".tl-grip")) event.preventDefault();
+      }, { passive: false });
       const rows = ui.table("Hand by hand: angles in radians");
       const angle = (a) => {
         const turns = Math.floor(a / (2 * Math.PI));
