@@ -1284,6 +1284,10 @@ def test_the_bars_of_the_root_are_weights_and_gradients_of_autograd(visit, seed,
     close(drawn["weights"], weights.detach())
     close(drawn["atScores"], scores.grad)
     close(drawn["atQuery"], query.grad)
+    gains = exact(drawn["values"]) @ exact(drawn["g"])
+    a = weights.detach()  # what the exercise derives bounds the gradients
+    assert (scores.grad.abs() <= a * (1 - a) * (gains.max() - gains.min()) + 1e-12).all()
+    assert abs(scores.grad.sum()) < 1e-9
     said = figure.locator(".tl-said").inner_text()
     length = float(re.search(r"At the query it has the length (?:below )?([\d.]+)\.$", said)[1])
     assert abs(length - query.grad.norm().item()) < 1.1e-4
@@ -1532,6 +1536,13 @@ def test_what_the_solution_says_of_a_word_letter_by_letter(visit):
         name = "a space" if letter == " " else letter
         p.append(int(number_in(rf"(?:^Next it expects |, | and ){name} \((\d+)%\)", said.inner_text())))
     assert p == [71, 97, 97, 99, 64]
+    whole = math.prod(p) / 100**5
+    assert (round(whole, 2), round(-math.log2(whole), 1), round(-math.log2(whole) / 5, 2)) == (
+        0.42,
+        1.2,
+        0.25,
+    )
+    assert 2.8 < -math.log2(0.14) < 2.9
     box.fill(start + "thou ")
     assert number_in(r"^Next it expects \w \((\d+)%\)", said.inner_text()) == 14
     box.fill(start + "thou Rom")
