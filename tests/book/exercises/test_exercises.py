@@ -111,6 +111,8 @@ REQUIRED = {  # the slips that readers of such books make most, each where it be
     "long_sequences.merge": ["plain average", "overflow"],
     "long_sequences.tile_backward": ["softmax of the tile", "mean forgotten"],
     "long_sequences.linear_step": ["read before written", "not divided"],
+    "long_sequences.delta_writes": ["before the chunk alone", "rate forgotten", "own key"],
+    "long_sequences.gated_chunk": ["do not fade inside", "fades after writing", "system without gates"],
     "long_sequences.low_rank_columns": ["E for the values too", "softmax over queries"],
     "long_sequences.crossing": ["scores alone", "projections counted"],
     "inside.prefix_score": ["the token itself", "keys and queries exchanged"],
