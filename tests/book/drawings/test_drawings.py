@@ -717,3 +717,21 @@ def test_groups_of_characters_end_at_the_last_one():
     for wrong in ({"characters": "h"}, {"earlier": 4}, {"earlier": -1}):
         with pytest.raises(ValueError, match="have no groups"):
             examples.tables_and_block(**wrong)
+
+
+def test_black_is_black_and_white_is_white_on_either_page():
+    corners = [[0.2, 1.0], [1.0, 0.2]]
+    drawing = examples.noise_and_back(images=[corners, corners], times=[0, 1])
+    for svg in layouts(drawing):
+        fills = [e.get("fill") for e in svg.iter(f"{SVG}rect") if e.get("fill", "").startswith("#")]
+        assert fills == ["#333333", "#ffffff", "#ffffff", "#333333"] * 2
+    known = [cell.get("fill") for svg in layouts(examples.fold()) for cell in svg.iter(f"{SVG}rect")]
+    assert {"#000000", "#ffffff"} <= set(known)
+
+
+def test_a_spectrogram_s_shades_are_not_cut_off():
+    bands = [[0.0, 0.0, 0.5, 0.5, 0.8, 0.8, 1.0, 1.0]] * 2
+    drawing = examples.sound_to_columns(bands=bands, patch=2)
+    for svg in layouts(drawing):
+        shades = [e.get("fill-opacity") for e in svg.iter(f"{SVG}path") if VALUE.fill == e.get("fill")]
+        assert shades == ["0.5", "0.8", "1.0"]
