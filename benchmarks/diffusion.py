@@ -12,27 +12,46 @@ given the upper half only; the DiT is given either.
 *nearest*: the median distance to the nearest of the 4,000, over that of test digits: 1 for new digits.
 
 Beside them stand 1,000 training digits, and images whose pixels are drawn independently, each as often light
-as it is in the data. `python benchmarks/diffusion.py` runs what has not been run yet and records it. About
-twenty-five minutes of one core.
+as it is in the data.
+
+*Tuning.* `TRIES` names learning rates for both, and whether the rate falls to zero along a cosine or stays.
+Each is tried once, with seed 0, half of the steps above and 3,500 of the training digits. The other 500
+choose: ImageGPT by its bits per pixel, the DiT by its loss, at the same times and with the same noise for
+all. They choose for the DiT's weights as they are in the end and for running averages of them, too:
+a <- a + (w - a) / h after each step, with h a share of the steps (`SHARES`). What is chosen is trained anew
+on the 4,000 with three seeds, if it is not among the runs above.
+
+*Completing.* A DiT is not made for it. Before each of the 50 steps the pixels that are known are put on the
+line between their noise and what they are to be ("repainting"); it was never trained to look at them so. "DiT
+told" is: it has two channels more, the known pixels without noise and a map of where they are, and learns
+from images of which the upper half, the lower half or nothing is known, a third of them each, by the loss on
+the other pixels. All else is as chosen for the DiT.
+
+`python benchmarks/diffusion.py` runs what has not been run yet and records it. With `--add` it runs only
+what the record does not hold. About forty minutes of one core.
 """
 
+import argparse
 import time
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from image_gpt import BATCH, LEVELS, SEEDS, SIDE, build, data
 from runs import Runs
 from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from tformer_lib.book.datasets.mnist import ImageBatches
-from tformer_lib.book.recorded import record
+from tformer_lib.book.recorded import record, recorded
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.generation import generate
 from tformer_lib.measures.language import bits_per_pixel
 from tformer_lib.models.dit import DiT, flow_images, flow_loss
+from tformer_lib.models.gpt import GPT
 from tformer_lib.models.language import language_loss
 from tformer_lib.models.vit import image_loss
 from tformer_lib.training import count_parameters, fit, seed_everything
@@ -44,8 +63,28 @@ PLAN = [  # way, steps, seeds
     ("DiT", 2400, SEEDS),
     ("ImageGPT", 2400, SEEDS[:1]),
     ("DiT", 9600, SEEDS[:1]),
+    ("DiT told", 2400, SEEDS[:1]),
+    ("DiT tuned", 2400, SEEDS),
+    ("ImageGPT tuned", 600, SEEDS),
 ]
-DRAWN, COMPLETED, HALF, EULER, RATE, SURE = 1000, 500, SIDE * SIDE // 2, 50, 1e-2, 0.9
+DRAWN, COMPLETED, HALF, EULER, SURE = 1000, 500, SIDE * SIDE // 2, 50, 0.9
+
+
+class Setting(NamedTuple):
+    """How a model is trained: the largest rate, its last value over that, and how long an average reaches."""
+
+    rate: float
+    last: float = 0.0
+    share: float | None = None  # of the steps; None for the weights as they are in the end
+
+
+UNTUNED, ALL = Setting(1e-2), slice(None)
+RATES, SHARES, HELD_OUT = (5e-3, 1e-2, 2e-2), (0.02, 0.1), 500
+TRIES = {
+    "ImageGPT": [Setting(rate) for rate in RATES],
+    "DiT": [*(Setting(rate) for rate in RATES), *(Setting(rate, 1.0) for rate in RATES[:2])],
+}
+TRIED_STEPS = {"ImageGPT": 300, "DiT": 1200}
 
 
 def pictures(tokens: Tensor) -> Tensor:
@@ -106,13 +145,21 @@ def draw_gpt(model: nn.Module, prompts: Tensor, generator: torch.Generator) -> T
     return written.where(written < LEVELS, 0)
 
 
-def image_gpt(cnn: nn.Sequential, steps: int, seed: int) -> dict[str, Any]:
-    """ImageGPT, trained and judged."""
-    (rows, labels), (new, new_labels) = data("train"), data("test")
+def train_gpt(steps: int, seed: int, setting: Setting, part: slice = ALL) -> GPT:
+    """ImageGPT, trained on a part of the training digits."""
+    rows, labels = (x[part] for x in data("train"))
     model = build("page", seed)
     batches = ImageBatches(rows, labels, batch=BATCH, steps=steps, seed=seed)
+    loss: Any = lambda model, batch: language_loss(model, batch[0])  # noqa: E731
+    fit(model, loss, batches, lr=setting.rate, min_lr_ratio=setting.last, optimizer="muon")
+    return model
+
+
+def image_gpt(cnn: nn.Sequential, steps: int, seed: int, setting: Setting = UNTUNED) -> dict[str, Any]:
+    """ImageGPT, trained and judged."""
+    new, new_labels = data("test")
     start = time.process_time()
-    fit(model, lambda model, batch: language_loss(model, batch[0]), batches, lr=RATE, optimizer="muon")
+    model = train_gpt(steps, seed, setting)
     trained = time.process_time() - start
     draw = torch.Generator().manual_seed(seed)
     start = time.process_time()
@@ -131,39 +178,136 @@ def image_gpt(cnn: nn.Sequential, steps: int, seed: int) -> dict[str, Any]:
     }
 
 
-def dit(cnn: nn.Sequential, steps: int, seed: int) -> dict[str, Any]:
-    """A DiT, trained and judged."""
-    (rows, labels), (new, new_labels) = data("train"), data("test")
+class Told(nn.Module):
+    """A DiT that reads two channels more: the known pixels, 0 elsewhere, and a map, 1 where they are."""
+
+    def __init__(self, model: DiT):
+        super().__init__()
+        self.model = model
+
+    def forward(self, x: Tensor, t: Tensor, given: Tensor, known: Tensor) -> Tensor:
+        where = known.to(x).expand_as(x)
+        return self.model(torch.cat([x, given * where, where], dim=1), t)[:, :1]
+
+
+FIRST = (torch.arange(SIDE**2) < HALF).reshape(1, 1, SIDE, SIDE)  # the upper half
+KNOWN = {"upper": FIRST, "lower": ~FIRST, "nothing": FIRST & ~FIRST}
+
+
+def told_loss(model: nn.Module, images: Tensor, noise: torch.Generator) -> Tensor:
+    """The loss of flow matching on the pixels that are not known; of each image, what is known is drawn."""
+    which = torch.randint(len(KNOWN), (len(images),), generator=noise)
+    known = torch.cat([*KNOWN.values()])[which]
+    unknown = (~known).float()
+    e = torch.randn(images.shape, generator=noise)
+    t = torch.rand(len(images), generator=noise)
+    s = t[:, None, None, None]
+    wrong = model((1 - s) * images + s * e, t, images, known) - (e - images)
+    return (unknown * wrong.square()).sum() / unknown.sum()
+
+
+def train_dit(
+    steps: int,
+    seed: int,
+    setting: Setting,
+    shares: Sequence[float] = SHARES,
+    part: slice = ALL,
+    told: bool = False,
+) -> dict[float | None, nn.Module]:
+    """A DiT, trained on a part of the training digits; by share of the steps, averages of its weights."""
+    rows, labels = (x[part] for x in data("train"))
     seed_everything(seed)
     config = TransformerConfig(d_model=64, n_heads=4, n_blocks=3)
-    model = DiT(config, image_size=SIDE, patch_size=2, make_backend=FusedAttend)
+    channels = 3 if told else 1
+    dit = DiT(config, image_size=SIDE, patch_size=2, channels=channels, make_backend=FusedAttend)
+    model = Told(dit) if told else dit
+    averages = {
+        share: AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(1 - 1 / max(1, share * steps)))
+        for share in shares
+    }
     noise = torch.Generator().manual_seed(seed)
     batches = ImageBatches(pictures(rows[:, 1:]), labels, batch=BATCH, steps=steps, seed=seed)
+
+    def average(model: nn.Module) -> None:
+        for mean in averages.values():
+            mean.update_parameters(model)
+
+    def loss(model: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
+        average(model)  # after the step before
+        return (told_loss if told else flow_loss)(model, batch[0], noise)
+
+    fit(model, loss, batches, lr=setting.rate, min_lr_ratio=setting.last, optimizer="muon")
+    average(model)
+    return {None: model.eval()} | {share: mean.module.eval() for share, mean in averages.items()}
+
+
+@torch.no_grad()
+def dit_loss(model: nn.Module, images: Tensor, draw: torch.Generator, told: bool = False) -> float:
+    """The loss of flow matching, each image at eight times; nothing is known."""
+    if told:
+        known = KNOWN["nothing"]
+        repeats = [flow_loss(partial(model, given=images, known=known), images, draw) for _ in range(8)]
+    else:
+        repeats = [flow_loss(model, images, draw) for _ in range(8)]
+    return sum(loss.item() for loss in repeats) / len(repeats)
+
+
+def dit(
+    cnn: nn.Sequential, steps: int, seed: int, setting: Setting = UNTUNED, told: bool = False
+) -> dict[str, Any]:
+    """A DiT, trained and judged."""
+    new, new_labels = data("test")
     start = time.process_time()
-    fit(model, lambda model, batch: flow_loss(model, batch[0], noise), batches, lr=RATE, optimizer="muon")
+    shares = [setting.share] if setting.share else []
+    model = train_dit(steps, seed, setting, shares, told=told)[setting.share]
     trained = time.process_time() - start
-    draw = torch.Generator().manual_seed(seed)
-    start = time.process_time()
-    drawn = levels(flow_images(model.eval(), torch.randn(DRAWN, 1, SIDE, SIDE, generator=draw), EULER))
-    seconds = time.process_time() - start
     asked, named_as = pictures(new[:COMPLETED, 1:]), new_labels[:COMPLETED]
-    first = (torch.arange(SIDE**2) < HALF).reshape(1, 1, SIDE, SIDE)
+    draw = torch.Generator().manual_seed(seed)
+
+    def moved(images: Tensor, known: Tensor) -> Any:
+        return partial(model, given=images, known=known) if told else model
+
+    start = time.process_time()
+    noise = torch.randn(DRAWN, 1, SIDE, SIDE, generator=draw)
+    drawn = levels(flow_images(moved(noise, KNOWN["nothing"]), noise, EULER))
+    seconds = time.process_time() - start
     found = {}
-    for part, known in (("upper", first), ("lower", ~first)):
-        start_noise = torch.randn(asked.shape, generator=draw)
-        tokens = levels(flow_images(model, start_noise, EULER, given=asked, known=known))
+    for part in ("upper", "lower"):
+        noise, known = torch.randn(asked.shape, generator=draw), KNOWN[part]
+        tokens = levels(flow_images(moved(asked, known), noise, EULER, given=asked, known=known))
         found[f"named {part}"] = named(cnn, tokens, named_as)
-    with torch.no_grad():
-        repeats = [flow_loss(model, pictures(new[:, 1:]), draw).item() for _ in range(8)]
     return {
         "parameters": count_parameters(model),
-        "loss": sum(repeats) / len(repeats),
+        "loss": dit_loss(model, pictures(new[:, 1:]), draw, told),
         "train seconds": trained,
         "draw seconds": seconds / DRAWN,
         "pictures": drawn[:24].tolist(),
         **found,
         **quality(cnn, drawn),
     }
+
+
+def tried(way: str, setting: Setting) -> dict[str, float]:
+    """What 500 training digits say that the model has not seen: by "weights", or the share of an average."""
+    steps, known, held = TRIED_STEPS[way], slice(HELD_OUT, None), slice(HELD_OUT)
+    rows = data("train")[0][held]
+    if way == "ImageGPT":
+        return {"weights": bits_per_pixel(train_gpt(steps, 0, setting, known), rows)}
+    models, images = train_dit(steps, 0, setting, part=known), pictures(rows[:, 1:])
+    return {
+        "weights" if share is None else str(share): dit_loss(model, images, torch.Generator().manual_seed(0))
+        for share, model in models.items()
+    }
+
+
+def chosen(tries: list[dict[str, Any]], way: str) -> Setting:
+    """The setting with the least of what the 500 say."""
+    found = {}
+    for one in (one for one in tries if one["name"] == way):
+        for average, score in one["held out"].items():
+            share = None if average == "weights" else float(average)
+            found[Setting(one["rate"], one["last"], share)] = score
+    return min(found, key=lambda setting: found[setting])
 
 
 def rivals(cnn: nn.Sequential) -> dict[str, Any]:
@@ -187,18 +331,53 @@ def rivals(cnn: nn.Sequential) -> dict[str, Any]:
 
 def main() -> None:
     """Run what is missing, and record everything."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--add", action="store_true", help="run only what the record does not hold")
+    before: dict[str, Any] = {"results": {"runs": []}, "cpu_seconds": 0.0}
+    if parser.parse_args().add:
+        before = recorded("diffusion")
+    results = before["results"]
+    there = {(run["name"], run["steps"], run["seed"]): run for run in results["runs"]}
+    tries = results.get("tries", [])
+    tried_there = {(one["name"], one["rate"], one["last"]) for one in tries}
+    for way, settings in TRIES.items():
+        for setting in settings:
+            key = (way, setting.rate, setting.last)
+            if key not in tried_there:
+                found = RUNS.keep("try", *key, make=partial(tried, way, setting))
+                one = dict(zip(("name", "rate", "last"), key, strict=True))
+                tries.append(one | {"steps": TRIED_STEPS[way], "held out": found})
+    best = {way: chosen(tries, way) for way in TRIES}
     cnn = judge()
+    others = rivals(cnn)
+    if "others" in results:
+        distances = [found["training digits"]["distance"] for found in (results["others"], others)]
+        assert abs(distances[0] - distances[1]) < 0.01, "the judge is another one"
     runs = []
     for name, steps, seeds in PLAN:
+        setting = UNTUNED if name in best else best[name.split()[0]]
+        if name.endswith("tuned") and setting == UNTUNED:
+            continue  # is among the runs above
+        make = image_gpt if name.startswith("ImageGPT") else partial(dit, told=name == "DiT told")
         for seed in seeds:
-            way = {"ImageGPT": image_gpt, "DiT": dit}[name]
-            result = RUNS.keep(name, steps, seed, make=partial(way, cnn, steps, seed))
-            runs.append({"name": name, "steps": steps, "seed": seed} | result)
+            key = (name, steps, seed)
+            if key not in there:
+                kept = (*key, *map(str, setting)) if setting != UNTUNED else key
+                result = RUNS.keep(*kept, make=partial(make, cnn, steps, seed, setting))
+                there[key] = dict(zip(("name", "steps", "seed"), key, strict=True)) | result
+            runs.append(there[key])
     record(
         "diffusion",
-        {"runs": runs, "others": rivals(cnn), "euler": EULER, "sure": SURE},
+        {
+            "runs": runs,
+            "tries": tries,
+            "chosen": {way: setting._asdict() for way, setting in best.items()},
+            "others": results.get("others", others),
+            "euler": EULER,
+            "sure": SURE,
+        },
         seeds=SEEDS,
-        cpu_seconds=sum(RUNS.seconds.values()),
+        cpu_seconds=before["cpu_seconds"] + sum(RUNS.seconds.values()),
     )
 
 

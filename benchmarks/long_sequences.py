@@ -85,6 +85,7 @@ MODELS: dict[tuple[str, str], Kind] = {  # task and name
 SMALL_RATES = (1e-3, 3e-3, 1e-2)
 LONGER: dict[str, tuple[float, ...]] = {  # of the task "recall": the rates
     "a window, then linear": SMALL_RATES,
+    "linear": SMALL_RATES,
 }
 
 

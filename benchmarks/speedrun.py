@@ -25,8 +25,9 @@ laptops would, set ATEN_CPU_CAPABILITY=avx2, MKL_ENABLE_INSTRUCTIONS=AVX2 and ON
 run notes these variables and what the processor has. `--record` records all that is kept. `--add` counts what
 the record in the repository holds as kept, so that only what is new is run.
 
-No record says how our entry's settings were found, so seeds 0, 1 and 2 and the held-out plays may have been
-what they were tried on. `--first 3` runs three other seeds.
+No record says how our entry's settings were found: seeds 0, 1 and 2 may have been what they were tried on.
+So `--first 3` runs three other seeds, which were first run when all settings stood. The held-out plays are
+the same ones.
 """
 
 import argparse

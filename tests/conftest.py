@@ -1,11 +1,34 @@
 """For the unit tests: tformer_lib checks shapes and types at run time, and hypothesis repeats itself."""
 
+from pathlib import Path
+
 import pytest
 import torch
+from beartype import BeartypeConf, BeartypeDecorPlace
+from beartype.claw import beartype_package
 from hypothesis import settings
-from jaxtyping import install_import_hook
+from jaxtyping import config, install_import_hook
 
-install_import_hook("tformer_lib", "beartype.beartype")  # before anything imports tformer_lib
+ROOT = Path(__file__).parents[1]
+# Modules with shapes in their signatures. A call that jaxtyping checks takes many times as long as one that
+# beartype checks alone, and what counts pairs of letters makes millions.
+SHAPED = [
+    ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    for path in (ROOT / "tformer_lib").rglob("*.py")
+    if "from jaxtyping import" in path.read_text("utf8")
+]
+CHECKER = tuple(f"tformer_lib.book.exercises.{name}" for name in ("checker", "compare", "limits"))
+# Before anything imports tformer_lib:
+install_import_hook(SHAPED, "beartype.beartype")
+beartype_package(
+    "tformer_lib",
+    conf=BeartypeConf(
+        claw_decor_place_func=BeartypeDecorPlace.FIRST,  # below decorators that make something else of it
+        claw_is_pep526=False,
+        claw_skip_package_names=CHECKER,  # through which goes whatever a reader's function returns
+        violation_type=TypeError,
+    ),
+)
 
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
@@ -18,3 +41,14 @@ def one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
+
+
+def _unchecked():
+    """Without run-time checks of shapes, which take three quarters of the time of a small model."""
+    config.update("jaxtyping_disable", True)
+    yield
+    config.update("jaxtyping_disable", False)
+
+
+unchecked = pytest.fixture(_unchecked)
+unchecked_file = pytest.fixture(scope="module")(_unchecked)

@@ -4,7 +4,7 @@
 - A box of the class `dropdown` or `toggle` is a `<details>`: its whole title opens it,
   without a script too. So is an exercise: the title says how hard it is, and the
   solution lies in it.
-- A cell's fold says what is in it.
+- A cell's fold says what is in it; neighbours that show nothing but code are one fold.
 - The bibliography is labelled by author and year, and says which sections cite a work.
 - The sections of the chapter that is open stand in the sidebar, below its title.
 - `_static/previews/*.js` hold what links to terms, equations, figures and works show
@@ -236,6 +236,65 @@ class CellPrompts(SphinxPostTransform):
             cell["prompt_show"] = cell["prompt_hide"] = words
 
 
+class JoinedCells(SphinxPostTransform):
+    """Makes one fold of closed cells with nothing between them.
+
+    The last of them may show something, such as a table. But a figure, whose code opens
+    from its caption, keeps that to itself, and so does the page's setup.
+    """
+
+    default_priority = 195  # they have names, and are not closed yet
+    formats = ("html",)
+
+    def run(self, **kwargs) -> None:
+        """Moves code into the fold of the cell that follows."""
+        cells = [c for c in self.document.findall(nodes.container) if closed_code(c)]
+        setup = cells[0] if cells else None
+        for cell in cells:
+            place = cell.parent.index(cell)
+            later = next(iter(cell.parent[place + 1 : place + 2]), None)
+            if later not in cells or output(cell) or list(later.findall(nodes.figure)):
+                continue
+            if cell is setup:
+                if later["prompt_show"] != cell["prompt_show"]:
+                    continue
+                setup = later
+            source(later)[:0] = source(cell).children
+            parts = [*cell.get("parts", parts_of(cell)), *parts_of(later)]
+            later["parts"] = list(dict.fromkeys(parts))
+            later["prompt_show"] = later["prompt_hide"] = joined(later["parts"])
+            cell.parent.remove(cell)
+
+
+def closed_code(cell: nodes.container) -> bool:
+    """Whether a node is a cell whose code will be closed."""
+    return cell.get("nb_element") == "cell_code" and cell.get("hide_mode") == "input"
+
+
+def source(cell: nodes.container) -> nodes.container:
+    """The part of a cell that holds its code."""
+    return next(c for c in cell.children if c.get("nb_element") == "cell_code_source")
+
+
+def output(cell: nodes.container) -> bool:
+    """Whether a cell shows something."""
+    return any(c.get("nb_element") == "cell_code_output" for c in cell.children)
+
+
+def parts_of(cell: nodes.container) -> list[str]:
+    """What the title of a fold names: "a" of "Code: a" and of "Code of a"."""
+    words = re.sub(r"^(?:Code|Setup)(?:: | of |$)", "", cell["prompt_show"])
+    return [words] if words else []
+
+
+def joined(parts: list[str]) -> str:
+    """The title of folds together: of many parts the first two and the last."""
+    if parts in ([], ["imports"]):
+        return "Setup: imports" if parts else "Code"
+    named = parts if len(parts) < 4 else [*parts[:2], "…", parts[-1]]
+    return f"Code: {'; '.join(named)}"
+
+
 # --- the bibliography ----------------------------------------------------------------
 
 
@@ -450,7 +509,7 @@ def setup(app: Sphinx) -> dict:
     app.add_node(fold_title, html=(visit_title, depart_title))
     app.add_node(HideCodeCellNode, override=True, html=(visit_cell, depart_fold))
     app.add_transform(WordAnchors)
-    for transform in (Folds, CellPrompts, CitedIn):
+    for transform in (Folds, CellPrompts, JoinedCells, CitedIn):
         app.add_post_transform(transform)
     app.add_css_file("reading.css")
     app.add_js_file("reading.js", loading_method="defer")

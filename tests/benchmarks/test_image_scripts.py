@@ -74,6 +74,98 @@ def test_every_way_is_judged_alike(scripts, monkeypatch):
         assert len(result["pictures"]) == 24
 
 
+def test_what_is_told_is_what_is_known(scripts):
+    script = scripts[0]
+    config = TransformerConfig(d_model=16, n_heads=2, n_blocks=1)
+    model = script.Told(DiT(config, image_size=14, patch_size=2, channels=3))
+    for p in model.parameters():
+        torch.nn.init.normal_(p, std=0.3)  # so that nothing is zero
+    x, t, given = torch.randn(3, 1, 14, 14), torch.rand(3), torch.randn(3, 1, 14, 14)
+    for known in script.KNOWN.values():
+        out = model(x, t, given, known)
+        assert out.shape == x.shape
+        torch.testing.assert_close(model(x, t, given + (~known).float(), known), out)
+        changes = not torch.allclose(model(x, t, given + known.float(), known), out)
+        assert changes == known.any()
+    assert script.KNOWN["upper"][0, 0, :7].all()
+    assert not (script.KNOWN["upper"] & script.KNOWN["lower"]).any()
+
+
+def test_a_model_that_is_told_learns_what_is_not_known(scripts):
+    seen = []
+
+    def wrong_where_known(x, t, given, known):
+        seen.extend(known.flatten(1).sum(dim=1).tolist())
+        t = t[:, None, None, None]
+        return (x - given) / t + 100 * known  # (1 - t) x + t e - x = t (e - x)
+
+    loss = scripts[0].told_loss(
+        wrong_where_known, torch.randn(60, 1, 14, 14).clamp(-1, 1), torch.Generator().manual_seed(0)
+    )
+    assert loss < 1e-4
+    assert set(seen) == {0, 98}
+    assert 10 < seen.count(0) < 30  # a third
+
+
+def test_averages_follow_the_weights(scripts, monkeypatch):
+    script = scripts[0]
+
+    def steps_to(model, loss, batches, **options):
+        for k, batch in enumerate(batches, start=1):
+            loss(model, batch)
+            with torch.no_grad():
+                model.pixels.bias.fill_(k)
+
+    monkeypatch.setattr(script, "fit", steps_to)
+    found = script.train_dit(4, 0, script.UNTUNED, shares=(0.5,))  # a <- a + (w - a) / 2
+    assert {share: model.pixels.bias[0].item() for share, model in found.items()} == {None: 4, 0.5: 3.0625}
+
+
+def test_the_least_is_chosen(scripts):
+    script = scripts[0]
+    tries = [
+        {"name": "A", "rate": 0.1, "last": 0.0, "held out": {"weights": 3.0, "0.02": 2.0}},
+        {"name": "A", "rate": 0.2, "last": 1.0, "held out": {"weights": 4.0, "0.02": 2.5}},
+        {"name": "B", "rate": 0.2, "last": 0.0, "held out": {"weights": 1.0}},
+    ]
+    assert script.chosen(tries, "A") == script.Setting(0.1, 0.0, 0.02)
+    assert script.chosen(tries, "B") == script.Setting(0.2)
+
+
+def test_no_setting_is_chosen_by_a_test_digit(scripts, monkeypatch):
+    script, asked = scripts[0], []
+    rows = script.data
+    monkeypatch.setattr(script, "data", lambda split: asked.append(split) or rows(split))
+    trained, told = [], []
+    monkeypatch.setattr(
+        script, "fit", lambda model, loss, batches, **options: trained.append(batches.images.flatten(1))
+    )
+    monkeypatch.setattr(script, "bits_per_pixel", lambda model, rows: told.append(rows[:, 1:]) or 0.5)
+    monkeypatch.setattr(script, "flow_loss", lambda model, x, draw: told.append(x) or torch.ones(()))
+    found = [script.tried(way, script.UNTUNED) for way in script.TRIES]
+    assert [set(by) for by in found] == [{"weights"}, {"weights", *map(str, script.SHARES)}]
+    assert set(asked) == {"train"}
+    assert {len(images) for images in told} == {500}
+    assert {len(images) for images in trained} == {3500}
+    known = {tuple(row.tolist()) for row in trained[0][:, 1:]}
+    judged = [tuple(row.tolist()) for row in told[0]]
+    assert sum(row in known for row in judged) < 10  # twins among the digits
+
+
+def test_recorded_drawings_are_not_drawn_again(scripts, monkeypatch, tmp_path):
+    script, found = scripts[0], {}
+    before = script.recorded("diffusion")
+    monkeypatch.setattr(script, "RUNS", runs_module.Runs(tmp_path))
+    monkeypatch.setattr(script, "record", lambda name, results, **more: found.update(results))
+    monkeypatch.setattr(script, "judge", lambda: None)
+    monkeypatch.setattr(script, "rivals", lambda cnn: before["results"]["others"])
+    for name in ("tried", "image_gpt", "dit"):
+        monkeypatch.setattr(script, name, lambda *key, **more: pytest.fail(f"{key} was run"))
+    monkeypatch.setattr("sys.argv", ["diffusion.py", "--add"])
+    script.main()
+    assert found == before["results"]
+
+
 def test_a_copy_of_the_training_images_is_found_out(scripts):
     script = scripts[0]
     cnn = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(196, 8), torch.nn.Linear(8, 10))

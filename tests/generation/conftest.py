@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from jaxtyping import config
 from torch import nn
 
 from tformer_lib.core.attention import Attend, FusedAttend
@@ -68,14 +67,6 @@ def float64():
 @pytest.fixture(autouse=True)
 def all_in_one_thread(one_thread):
     """Every test of this folder."""
-
-
-@pytest.fixture
-def unchecked():
-    """Without run-time type checks, which take three quarters of the time of a model this small."""
-    config.update("jaxtyping_disable", True)
-    yield
-    config.update("jaxtyping_disable", False)
 
 
 @pytest.fixture(params=KINDS)

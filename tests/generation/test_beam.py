@@ -14,6 +14,8 @@ from tformer_lib.generation import beam_search, greedy_search
 from tformer_lib.models.recurrent import AdditiveAttention, EncoderDecoder, FinalState
 from tformer_lib.models.translator import Translator
 
+pytestmark = pytest.mark.usefixtures("unchecked_file")
+
 TINY = TransformerConfig(d_model=8, n_heads=2, n_blocks=1)
 
 

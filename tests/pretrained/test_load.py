@@ -57,6 +57,7 @@ def test_places_and_order_matter_to_the_reference(pair):
     assert (logits[:, -1] - turned[:, 0]).abs().max() > 0.05
 
 
+@pytest.mark.usefixtures("unchecked")
 def test_logits_by_the_cache_are_those_without(pair):
     x = tokens((3, 40), seed=2)
     with torch.no_grad():
@@ -65,6 +66,7 @@ def test_logits_by_the_cache_are_those_without(pair):
         assert_close(torch.cat(pieces, dim=1), pair[1](x), atol=1e-5, rtol=0)
 
 
+@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("length", [1, 5, 12])
 def test_greedy_generation_is_that_of_the_reference(pair, length):
     theirs, ours = pair

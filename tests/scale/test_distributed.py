@@ -14,6 +14,7 @@ import sys
 import textwrap
 import time
 import warnings
+from contextlib import nullcontext
 
 import cloudpickle
 import psutil
@@ -23,6 +24,8 @@ import torch.distributed as dist
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor, Shard
+from torch.distributed.tensor.parallel import loss_parallel
 
 from tformer_lib.core.attention import Attend
 from tformer_lib.core.positions import ALiBi, LearnedPositions, Rotary
@@ -142,10 +145,10 @@ WIDE = {
 TOKENS = torch.arange(8 * 9).view(8, 9) ** 2 % VOCAB
 
 
-def wide(name):
+def wide(name, *, tied=True):
     torch.manual_seed(0)
     config = TransformerConfig(d_model=16, n_heads=4, n_blocks=2, **WIDE[name])
-    model = GPT(config, VOCAB, rotary=Rotary(4)).double()
+    model = GPT(config, VOCAB, rotary=Rotary(4), tied=tied).double()
     generator = torch.Generator().manual_seed(1)
     for p in model.parameters():  # gains and biases that are not all alike
         p.data += 0.1 * torch.randn(p.shape, generator=generator, dtype=p.dtype)
@@ -160,6 +163,35 @@ def gradients(model, tokens=TOKENS):
         for name, p in model.named_parameters()
     }
     return [loss.item()], [0.0], whole
+
+
+DIVIDED = [
+    (name, tied, sequence, vocabulary)
+    for name, tied in (("plain", True), ("modern", False))
+    for sequence in (False, True)
+    for vocabulary in ("gathered", "divided")
+]
+
+
+def divided_vocabulary(name, tied, sequence, vocabulary):
+    """Gradients, weights after a step, logits, and which part of embedding and head a process holds."""
+    model = tensor_parallel(wide(name, tied=tied), sequence=sequence, vocabulary=vocabulary)
+    with loss_parallel() if vocabulary == "divided" else nullcontext():
+        found = gradients(model)
+    tables = [model.embed.weight] if tied else [model.embed.weight, model.head.weight]
+    assert all(p.grad.placements == p.placements == (Shard(0),) for p in tables)
+    rows = [(len(p.to_local()), len(p.grad.to_local())) for p in tables]
+    logits = model(TOKENS[:, 1:])
+    assert isinstance(logits, DTensor) == (vocabulary == "divided")
+    logits = logits.full_tensor() if isinstance(logits, DTensor) else logits
+    torch.optim.SGD(model.parameters(), lr=0.1, foreach=False).step()
+    return found, whole_state(model), logits.detach(), rows
+
+
+def headed():
+    model = wide("plain")
+    model.head = nn.Sequential(nn.Linear(16, VOCAB))
+    return model
 
 
 def refusals(calls):
@@ -235,6 +267,7 @@ def two_processes(folder):
             model = tensor_parallel(wide(name), sequence=sequence)
             found[f"tensor, {name}, {sequence}"] = gradients(model)
             found["rows"] = tuple(model.transformer.blocks[0].self_attention.W_q.weight.to_local().shape)
+    found["vocabulary"] = {way: divided_vocabulary(*way) for way in DIVIDED}
     for strategy in ("ddp", "fsdp"):  # stopped and gone on with, with dropout: to the last bit
         options = {"strategy": strategy, "dropout": 0.2}
         found[f"whole, {strategy}"] = run(**options)
@@ -261,6 +294,12 @@ def two_processes(folder):
             "heads": lambda: tensor_parallel(
                 GPT(TransformerConfig(d_model=12, n_heads=3, n_blocks=1), VOCAB)
             ),
+            "vocabulary": lambda: tensor_parallel(wide("plain"), vocabulary="whole"),
+            "no gpt": lambda: tensor_parallel(wide("plain").transformer, vocabulary="gathered"),
+            "a head of its own make": lambda: tensor_parallel(headed(), vocabulary="gathered"),
+            "few tokens": lambda: tensor_parallel(
+                GPT(TransformerConfig(d_model=16, n_heads=4, n_blocks=1), 1), vocabulary="divided"
+            ),
             "bias": lambda: tensor_parallel(
                 GPT(
                     TransformerConfig(d_model=16, n_heads=4, n_blocks=1),
@@ -278,12 +317,14 @@ def four_processes(folder):
     for optimizer in ("adamw", "muon"):
         assert run(optimizer=optimizer, stop=4, checkpoint=folder / optimizer) is None
     mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("data", "tensor"))
-    for name in WIDE:
-        model = tensor_parallel(wide(name), mesh["tensor"], sequence=name != "plain")
+    for name, vocabulary in zip(WIDE, ("gathered", "divided", None), strict=True):
+        options = {"sequence": name != "plain", "vocabulary": vocabulary}
+        model = tensor_parallel(wide(name), mesh["tensor"], **options)
         for block in model.transformer.blocks:
             fully_shard(block, mesh=mesh["data"])
         fully_shard(model, mesh=mesh["data"])
-        with warnings.catch_warnings():
+        divided = loss_parallel() if vocabulary == "divided" else nullcontext()
+        with divided, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # on views that nobody changes in place
             losses, norms, whole = gradients(model, TOKENS.chunk(2)[mesh["data"].get_local_rank()])
         total = torch.tensor(losses[0], dtype=torch.float64)
@@ -377,6 +418,21 @@ def test_divided_matrices_compute_the_same(name, sequence, two):
     assert two[0]["rows"] == (8, 16)
 
 
+@pytest.mark.parametrize("way", DIVIDED)
+def test_a_divided_vocabulary_computes_the_same(way, two):
+    name, tied = way[:2]
+    model = wide(name, tied=tied)
+    whole, logits = gradients(model), model(TOKENS[:, 1:])
+    torch.optim.SGD(model.parameters(), lr=0.1).step()
+    for rank, rows in ((0, 6), (1, 5)):  # of 11 tokens
+        found, state, found_logits, held = two[rank]["vocabulary"][way]
+        assert same(found, whole, 1e-12)
+        assert state.keys() == model.state_dict().keys()
+        torch.testing.assert_close(state, dict(model.state_dict()), rtol=0, atol=1e-12)
+        torch.testing.assert_close(found_logits, logits, rtol=0, atol=1e-12)
+        assert held == [(rows, rows)] * (1 if tied else 2)
+
+
 @pytest.mark.parametrize("name", WIDE)
 def test_tensor_and_data_parallel_together(name, four):
     for rank in range(4):
@@ -415,6 +471,10 @@ def test_no_two_processes_write_one_file(two):
         ("tokens", "ValueError: 2 processes cannot share 9 tokens evenly"),
         ("heads", "ValueError: 2 processes cannot share n_heads=3 evenly"),
         ("bias", "ValueError: what is added to scores is of all heads"),
+        ("vocabulary", "ValueError: vocabulary must be 'gathered', 'divided' or None, got 'whole'"),
+        ("no gpt", "ValueError: only the embedding and the head of a GPT can be divided"),
+        ("a head of its own make", "ValueError: the head must be tied or an nn.Linear, got Sequential"),
+        ("few tokens", "ValueError: 2 processes cannot share 1 tokens"),
     ],
 )
 def test_errors_are_those_of_all_processes(name, message, two):

@@ -11,7 +11,7 @@ from tformer_lib.core.masks import causal_mask
 from tformer_lib.core.positions import LearnedPositions
 from tformer_lib.models.gpt import GPT
 from tformer_lib.models.language import language_loss
-from tformer_lib.scale import launch, traffic
+from tformer_lib.scale import launch, tensor_parallel, traffic
 from tformer_lib.scale.pipeline import pipeline_order
 
 
@@ -32,6 +32,8 @@ def test_formulas_by_hand():
     assert traffic.sharded_bytes(1000, 4) == 9000
     assert traffic.sharded_bytes(1000, 4, kept=200) == 9000 - 600
     assert traffic.tensor_parallel_bytes(1000, 2, 4) == 4 * 6000
+    assert traffic.vocabulary_parallel_bytes(10, 100, 11, 4) == 2 * 6000 + 3 * 10 * 12 * 4 / 4
+    assert traffic.vocabulary_parallel_bytes(10, 100, 11, 4, gathered=False) == 2 * 6000 + 3 * 60
     assert [traffic.pipeline_bytes(1000, stage, 3) for stage in range(3)] == [4000, 8000, 4000]
     assert traffic.ring_attention_bytes(1000, 4) == 6000
     assert traffic.ring_attention_bytes(1000, 4, backward=True) == 12000
@@ -139,6 +141,59 @@ def test_every_engine_sends_what_the_formulas_say(n):
         assert found["tensor"][1] == traffic.tensor_parallel_bytes(2 * 8 * 16, 1, n, 8)
         assert found["redistributed"][1] == traffic.all_gather_bytes(8 * 4 * 4, n)
         assert found["inside an operation"][1] == traffic.all_reduce_bytes(4 * 4, n)
+
+
+VOCABULARY = (None, "gathered", "divided")
+
+
+def _tensor_parallel_gpts():
+    """For each way to divide a GPT: our count, and PyTorch's own by module, way and kind of call."""
+    from contextlib import nullcontext
+
+    from torch.distributed.tensor.debug import CommDebugMode
+    from torch.distributed.tensor.parallel import loss_parallel
+
+    found = {}
+    for tied in (True, False):
+        for vocabulary in VOCABULARY:
+            model = tensor_parallel(small_gpt(tied=tied), vocabulary=vocabulary)
+            for block in model.transformer.blocks:  # which calls it twice; PyTorch's mode loses its way then
+                del block.dropout
+                block.dropout = lambda x: x  # its probability is 0
+            parts = loss_parallel() if vocabulary == "divided" else nullcontext()
+            with parts, CommDebugMode() as theirs, traffic.Traffic() as ours:
+                language_loss(model, some_rows()).backward()
+            by_module = {
+                module: {
+                    way: {str(call).rpartition(".")[2]: times for call, times in calls.items()}
+                    for way, calls in ways.items()
+                }
+                for module, ways in theirs.comm_module_counts.items()
+            }
+            found[tied, vocabulary] = ours.calls(), ours.sent, theirs.get_total_counts(), by_module
+    return found
+
+
+@pytest.mark.parametrize("n", [2, 4])
+def test_pytorchs_count_of_calls_in_a_tensor_parallel_gpt_is_ours_and_the_formulas(n):
+    T, D, V, blocks = 8 * 8, 16, 32, 2
+    for found in launch(_tensor_parallel_gpts, n):
+        for (_, vocabulary), (calls, sent, total, by_module) in found.items():
+            assert total == sum(calls.values())
+            sums = 2 * blocks  # each way: one for a sublayer
+            forward, backward, size = {"all_reduce": sums}, {"all_reduce": sums}, 0
+            if vocabulary is not None:
+                backward = {"all_reduce": sums + 1}
+                size = traffic.vocabulary_parallel_bytes(
+                    T, D, V, n, 8, gathered=vocabulary == "gathered"
+                )  # float64
+            if vocabulary == "gathered":
+                forward = {"all_reduce": sums + 1, "all_gather_into_tensor": 1}
+            if vocabulary == "divided":
+                forward = {"all_reduce": sums + 1 + 3}
+            assert by_module["Global"] == {"forward": forward, "backward": backward}
+            assert by_module["GPT.transformer.blocks.0.mlp"]["forward"] == {"all_reduce": 1}
+            assert sent == traffic.tensor_parallel_bytes(T * D, 2 * blocks, n, 8) + size
 
 
 class _First(nn.Module):

@@ -26,6 +26,7 @@ FLAGS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",  # no host but this machine is found
 ]
 
 
@@ -84,13 +85,22 @@ class Visit:
     outside: list[str] = field(default_factory=list)  # requests to another host
 
 
-@pytest.fixture
-def visit(browser, address) -> Iterator:
-    """Opens a page of the site: `visit(path, scheme="dark", width=360)`.
+@pytest.fixture(scope="module")
+def remembering(browser) -> Iterator:
+    """A session of the browser that all tests of a file share: what is loaded once is at hand again."""
+    context = browser.new_context()
+    yield context
+    context.close()
 
-    With `first` nothing is remembered of earlier visits; without `scripts` JavaScript is off.
+
+@pytest.fixture
+def visit(browser, address, remembering) -> Iterator:
+    """Opens a page of the site in a tab of its own: `visit(path, scheme="dark", width=360)`.
+
+    What other tests of the file have loaded is not loaded again, unless the visit is to be `alone`. With
+    `first` it is, and has no colours chosen either; without `scripts` JavaScript is off.
     """
-    contexts = []
+    opened = []
 
     def open_page(
         path: str,
@@ -98,29 +108,31 @@ def visit(browser, address) -> Iterator:
         scheme: str = "light",
         width: int = 1280,
         height: int = 900,
+        alone: bool = False,
         first: bool = False,
         scripts: bool = True,
     ) -> Visit:
-        context = browser.new_context(
-            viewport={"width": width, "height": height}, color_scheme=scheme, java_script_enabled=scripts
-        )
-        contexts.append(context)
+        context = remembering
+        if alone or first or not scripts:
+            context = browser.new_context(java_script_enabled=scripts)
+            opened.append(context)
+        page = context.new_page()
+        opened.append(page)
+        page.set_viewport_size({"width": width, "height": height})
+        page.emulate_media(color_scheme=scheme)
         if not first:
-            context.add_init_script(
+            page.add_init_script(
                 f"localStorage.setItem('mode', '{scheme}'); localStorage.setItem('theme', '{scheme}');"
             )
-        result = Visit(context.new_page())
-
-        def guard(route) -> None:
-            url = route.request.url
-            if url.startswith((address, "data:", "blob:")):
-                route.continue_()
-            else:
-                result.outside.append(url)
-                route.abort()
-
-        context.route("**/*", guard)
-        page = result.page
+        result = Visit(page)
+        page.on(
+            "request",
+            lambda request: (
+                None
+                if request.url.startswith((address, "data:", "blob:"))
+                else result.outside.append(request.url)
+            ),
+        )
         page.on("pageerror", lambda error: result.problems.append(f"script error: {error}"))
         page.on(
             "console",
@@ -141,5 +153,5 @@ def visit(browser, address) -> Iterator:
         return result
 
     yield open_page
-    for context in contexts:
-        context.close()
+    for one in reversed(opened):
+        one.close()

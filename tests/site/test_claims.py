@@ -3,8 +3,8 @@
 import json
 from functools import cache
 
+import lxml.html
 import pytest
-from bs4 import BeautifulSoup
 from notebook_claims import TITLE, band_text, claims_in, number_text, only_claims
 
 from tests.site.pages import ROOT, chapter_pages
@@ -24,12 +24,21 @@ def made(path):
 CLAIMING = [path for path in chapter_pages() if made(path)]
 
 
-def soup(site, path):
-    return BeautifulSoup((site / path).read_text("utf8"), "lxml")
+def parsed(site, path):
+    return lxml.html.parse(site / path).getroot()
+
+
+def of_class(name):
+    """The condition of an XPath that an element is of a class."""
+    return f"contains(concat(' ', normalize-space(@class), ' '), ' {name} ')"
+
+
+FOLD = f"details[{of_class('tformer-claims')}]"
+CODE = f"*[{of_class('cell_input')}]//pre"
 
 
 def texts(row):
-    return [" ".join(cell.get_text().split()) for cell in row.find_all("td")]
+    return [" ".join(cell.text_content().split()) for cell in row.iter("td")]
 
 
 def expected(claim):
@@ -39,31 +48,29 @@ def expected(claim):
 
 @pytest.mark.parametrize("path", CLAIMING)
 def test_every_claim_is_a_row_of_a_closed_fold(site, path):
-    page = soup(site, path)
-    rows = page.select("details.tformer-claims:not([open]) tbody > tr")
+    page = parsed(site, path)
+    rows = page.xpath(f"//{FOLD}[not(@open)]//tbody/tr")
     claims = made(path)
-    assert [row["id"] for row in rows] == [f"claim-{claim['name']}" for claim in claims]
+    assert [row.get("id") for row in rows] == [f"claim-{claim['name']}" for claim in claims]
     assert [texts(row) for row in rows] == [expected(claim) for claim in claims]
-    assert page.select(".tformer-claim") == []  # the lines that Jupyter shows
+    assert page.xpath(f"//*[{of_class('tformer-claim')}]") == []  # the lines that Jupyter shows
 
 
 @pytest.mark.parametrize("path", CLAIMING)
 def test_claims_that_stand_together_share_a_fold_with_their_code(site, path):
-    page = soup(site, path)
-    for details in page.select("details.tformer-claims"):
-        following = details.find_next_sibling()
-        assert following is None or "tformer-claims" not in following.get("class", [])
-        count = len(details.select("tbody > tr"))
-        words = details.summary.get_text()
-        if count > 1:
-            assert words == f"The {count} numbers behind this"
+    page = parsed(site, path)
+    for details in page.xpath(f"//{FOLD}"):
+        assert details.xpath(f"following-sibling::*[1][{of_class('tformer-claims')}]") == []
+        rows = details.xpath(".//tbody/tr")
+        words = details.find("summary").text_content()
+        if len(rows) > 1:
+            assert words == f"The {len(rows)} numbers behind this"
         else:
-            number = texts(details.select_one("tbody > tr"))[1]
-            assert words == f"The number behind this: {number}"
-    folded = [pre.get_text().rstrip() for pre in page.select(".tformer-claims .cell_input pre")]
+            assert words == f"The number behind this: {texts(rows[0])[1]}"
+    folded = [pre.text_content().rstrip() for pre in page.xpath(f"//{FOLD}//{CODE}")]
     sources = ["".join(cell["source"]) for cell in cells(path) if only_claims(cell)]
     assert folded == [source.removeprefix(f"{TITLE}\n").rstrip() for source in sources]
-    assert page.select(".tformer-claims .cell_output") == []
+    assert page.xpath(f"//{FOLD}//*[{of_class('cell_output')}]") == []
 
 
 def test_a_cell_that_shows_more_keeps_its_place(site):
@@ -77,9 +84,9 @@ def test_a_cell_that_shows_more_keeps_its_place(site):
     assert mixed
     for path, cell in mixed:
         name = next(claims_in([cell]))["name"]
-        fold = soup(site, path).find(id=f"claim-{name}").find_parent("details")
-        before = fold.find_previous_sibling()
-        assert "".join(cell["source"]).strip() == before.select_one(".cell_input pre").get_text().strip()
+        (fold,) = parsed(site, path).xpath(f"//*[@id='claim-{name}']/ancestor::details[1]")
+        code = fold.xpath(f"preceding-sibling::*[1]//{CODE}")[0]
+        assert "".join(cell["source"]).strip() == code.text_content().strip()
 
 
 @pytest.mark.parametrize("path", CLAIMING[:1])
@@ -102,18 +109,19 @@ def test_an_address_opens_the_fold_and_marks_the_row(visit, path):
 
 
 def test_the_page_of_all_claims_has_each_with_its_address(site):
-    page = soup(site, ALL)
+    page = parsed(site, ALL)
     claims = [(path, claim) for path in CLAIMING for claim in made(path)]
-    rows = page.select(".tformer-results tbody > tr:not(.tformer-group)")
+    results = f"//*[{of_class('tformer-results')}]//tbody/tr"
+    rows = page.xpath(f"{results}[not({of_class('tformer-group')})]")
     assert len(claims) > 300
     assert [texts(row) for row in rows] == [expected(claim) for _, claim in claims]
-    pages = {path: {tag["id"] for tag in soup(site, path).find_all(id=True)} for path in CLAIMING}
+    pages = {path: set(parsed(site, path).xpath("//@id")) for path in CLAIMING}
     for row, (path, claim) in zip(rows, claims, strict=True):
-        address, _, anchor = row.a["href"].partition("#")
+        address, _, anchor = next(row.iter("a")).get("href").partition("#")
         assert address == path.removeprefix("book/")
         assert anchor == f"claim-{claim['name']}"
         assert anchor in pages[path]
-    groups = [row.get_text() for row in page.select(".tformer-group")]
+    groups = [row.text_content() for row in page.xpath(f"//*[{of_class('tformer-group')}]")]
     assert len(groups) == len(CLAIMING)
     assert groups[0].startswith("Chapter 1. ")
 

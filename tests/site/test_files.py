@@ -29,10 +29,16 @@ def soup(path: Path) -> BeautifulSoup:
 
 
 @functools.cache
-def links_and_anchors(path: Path) -> tuple[list[str], set[str]]:
-    """What a page names by href and src, and the ids that it has."""
+def facts(path: Path) -> tuple[list[str], set[str], list[str]]:
+    """What a page names by href and src, the ids that it has, and what it loads from another host."""
     page = lxml.html.parse(path)
-    return page.xpath("//@href | //@src"), set(page.xpath("//@id"))
+    outside = [
+        tag.get(attribute)
+        for name, attribute in LOADED
+        for tag in page.iter(name)
+        if urlsplit(tag.get(attribute, "")).netloc and not NOT_LOADED & set(tag.get("rel", "").split())
+    ]
+    return list(map(str, page.xpath("//@href | //@src"))), set(map(str, page.xpath("//@id"))), outside
 
 
 def test_internal_links_and_anchors_resolve(site):
@@ -40,7 +46,7 @@ def test_internal_links_and_anchors_resolve(site):
     for page in sorted(site.rglob("*.html")):
         if "_static" in page.relative_to(site).parts:  # templates that the theme leaves there
             continue
-        for link in links_and_anchors(page)[0]:
+        for link in facts(page)[0]:
             target = urlsplit(link)
             if target.scheme or target.netloc:
                 continue
@@ -49,7 +55,7 @@ def test_internal_links_and_anchors_resolve(site):
             anchor = unquote(target.fragment)
             if not file.is_file():
                 broken.append(f"{page.relative_to(site)}: {link}")
-            elif anchor and file.suffix == ".html" and anchor not in links_and_anchors(file)[1]:
+            elif anchor and file.suffix == ".html" and anchor not in facts(file)[1]:
                 broken.append(f"{page.relative_to(site)}: no #{anchor} in {file.name}")
     assert broken == []
 
@@ -57,10 +63,7 @@ def test_internal_links_and_anchors_resolve(site):
 def test_nothing_is_loaded_from_another_host(site):
     outside = []
     for page in sorted(site.rglob("*.html")):
-        for name, attribute in LOADED:
-            for tag in soup(page).find_all(name, attrs={attribute: True}):
-                if urlsplit(tag[attribute]).netloc and not NOT_LOADED & set(tag.get("rel", ())):
-                    outside.append(f"{page.relative_to(site)}: {tag[attribute]}")
+        outside += [f"{page.relative_to(site)}: {address}" for address in facts(page)[2]]
     for sheet in site.rglob("*.css"):
         outside += re.findall(r"(?:@import\s+|url\()['\"]?(?:https?:)?//[^)'\"]+", sheet.read_text("utf8"))
     assert outside == []

@@ -8,7 +8,9 @@ import random
 import re
 from contextlib import nullcontext
 from itertools import chain
+from urllib.parse import parse_qsl
 
+import lxml.html
 import pytest
 import torch
 import yaml
@@ -1155,3 +1157,393 @@ def test_every_drawing_that_a_figure_stands_behind_is_there():
         name for path in (ROOT / "book").glob("*.ipynb") for name in names.findall(path.read_text("utf8"))
     }
     assert {label for figure in FIGURES.values() for label in figure["after"]} <= there
+
+
+def exercises() -> dict[str, tuple[str, str]]:
+    """Each exercise with a figure, by label: the page that it is on, and its text."""
+    found = {}
+    for path in sorted((ROOT / "book").glob("*.ipynb")):
+        for cell in json.loads(path.read_text("utf8"))["cells"]:
+            text = "".join(cell["source"])
+            for box in re.findall(r"^:::\{exercise\}.*?^:::$", text, re.DOTALL | re.MULTILINE):
+                if " · figure · about " in box:
+                    found[re.search(r":label: (\S+)", box)[1]] = (path.stem, box)
+    return found
+
+
+BEGINS = [(name, label) for name, figure in FIGURES.items() for label in figure["exercise"]]
+
+
+def test_every_figure_has_an_exercise_and_every_exercise_with_a_figure_names_it():
+    labels = [label for _, label in BEGINS]
+    assert len(labels) == len(set(labels))
+    assert set(labels) == exercises().keys()
+    assert all(figure["exercise"] for figure in FIGURES.values())
+
+
+def test_an_exercise_begins_in_a_state_of_its_figure(play):
+    pages = {path: play(path).page for path in set(PAGES.values())}
+    kinds = {bool: "boolean", int: "number", float: "number", str: "string"}
+    for name, label in BEGINS:
+        ask = "name => TformerLive.figures.get(name).state"
+        state = pages[PAGES[name]].evaluate(ask, name)
+        given = FIGURES[name]["exercise"][label] or {}
+        assert given.keys() <= state.keys(), label
+        there = "value => typeof value"
+        for key, value in given.items():
+            assert pages[PAGES[name]].evaluate(there, state[key]) == kinds[type(value)], (label, key)
+
+
+@pytest.mark.parametrize(("name", "label"), BEGINS)
+def test_figures_and_exercises_name_each_other(site, name, label):
+    chapter = exercises()[label][0]
+    page = lxml.html.parse(site / "book" / f"{chapter}.html")
+    box = page.xpath(f"//details[@id='{label}']")[0]
+    number = re.search(r"\d+b?\.\d+", box.xpath("./summary")[0].text_content())[0]
+    link = box.xpath("./p/a[@data-opens]")[0]
+    assert dict(parse_qsl(link.get("data-opens")))["try"] == name
+    address, _, anchor = link.get("href").partition("#")
+    there = lxml.html.parse(site / "book" / address) if address else page
+    assert there.xpath(f"//*[@id='{anchor}']")
+    assert there.xpath(f"//details[@data-try='{name}']")
+    boxes = [lxml.html.parse(site / PAGES[name])] + [page] * (not address)
+    for where, back in zip(boxes, (f"{chapter}.html#{label}", f"#{label}"), strict=False):
+        figure = where.xpath(f"//details[@data-try='{name}']")[0]
+        found = [a for a in figure.xpath(".//p/a") if a.get("href") == back]
+        assert [re.search(r"[\d.b]+$", a.text_content())[0] for a in found] == [number]
+        assert "this figure." in found[0].getparent().text_content()
+
+
+def begun(visit, label: str, **options):
+    """The figure of an exercise in a chapter, opened by the link of the exercise."""
+    page = visit(f"book/{exercises()[label][0]}.html#{label}", **options).page
+    link = page.locator(f"[id='{label}'] > p > a[data-opens]")
+    link.click()
+    name = next(name for name, one in BEGINS if one == label)
+    figure = page.locator(f'details[data-try="{name}"]')
+    figure.locator(".tl-said:not(:empty)").wait_for(timeout=20_000)
+    return figure
+
+
+def test_an_exercise_opens_its_figure_and_the_figure_its_exercise(visit):
+    figure = begun(visit, "ex-attention-unread")
+    page = figure.page
+    said = figure.locator(".tl-said")
+    assert said.inner_text().startswith("Width 256, without the root")
+    assert figure.evaluate("e => e.contains(document.activeElement)")
+    figure.get_by_label("Width of query and keys").fill("3")
+    page.evaluate("() => { document.querySelector('#ex-attention-unread').open = false; }")
+    figure.get_by_role("link", name="Exercise 2.").click()
+    exercise = page.locator("#ex-attention-unread")
+    link = exercise.locator("a[data-opens]")
+    link.wait_for()
+    page.wait_for_timeout(300)
+    assert 0 <= exercise.bounding_box()["y"] < 900  # in view
+    link.press("Enter")  # by keyboard; and back in the state of the exercise
+    page.wait_for_function("e => e.textContent.startsWith('Width 256, without')", arg=said.element_handle())
+
+
+def test_without_scripts_an_exercise_leads_to_the_drawing(visit):
+    page = visit("book/02_attention.html", scripts=False).page
+    link = page.locator("#ex-attention-unread a[data-opens]")
+    assert link.get_attribute("href") == "#fig-attention-first-weights"
+
+
+def test_where_figures_cannot_move_a_sentence_leads_to_their_drawings(visit):
+    page = visit("book/play.html", scripts=False).page
+    for name, figure in FIGURES.items():
+        if PAGES[name] != "book/play.html":
+            continue
+        place = page.locator(f'details[data-try="{name}"]')
+        assert not place.is_visible()
+        said = place.locator("xpath=following-sibling::noscript[1]")
+        links = said.locator("a").evaluate_all("all => all.map(a => a.getAttribute('href'))")
+        assert said.is_visible()
+        assert [link.partition("#")[2] for link in links] == figure["after"]
+        assert re.search(r"Figure \d", said.inner_text())
+    page = visit("book/play.html").page
+    assert not page.locator(".tl-paper").first.is_visible()
+    page.emulate_media(media="print")
+    assert page.locator(".tl-paper").first.is_visible()
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("scaled", ["true", "false"])
+def test_the_bars_of_the_root_are_weights_and_gradients_of_autograd(visit, seed, scaled):
+    chance = random.Random(f"{seed}{scaled}")
+    state = f"log={chance.randrange(11)}&scaled={scaled}&seed={chance.randrange(1, 9999)}"
+    page = visit(f"book/play.html#try=the-root&{state}").page
+    figure = page.locator('details[data-try="the-root"]')
+    figure.locator(".tl-said:not(:empty)").wait_for(timeout=20_000)
+    drawn = figure.locator("tformer-live").evaluate("e => e.drawn")
+    query = exact(drawn["q"]).requires_grad_()
+    scores = exact(drawn["keys"]) @ query / (math.sqrt(len(query)) if scaled == "true" else 1)
+    scores.retain_grad()
+    weights = scores.softmax(dim=0)
+    (weights @ exact(drawn["values"]) @ exact(drawn["g"])).backward()
+    close(drawn["weights"], weights.detach())
+    close(drawn["atScores"], scores.grad)
+    close(drawn["atQuery"], query.grad)
+    gains = exact(drawn["values"]) @ exact(drawn["g"])
+    a = weights.detach()  # what the exercise derives bounds the gradients
+    assert (scores.grad.abs() <= a * (1 - a) * (gains.max() - gains.min()) + 1e-12).all()
+    assert abs(scores.grad.sum()) < 1e-9
+    said = figure.locator(".tl-said").inner_text()
+    length = float(re.search(r"At the query it has the length (?:below )?([\d.]+)\.$", said)[1])
+    assert abs(length - query.grad.norm().item()) < 1.1e-4
+    bars = figure.locator(".tl-gradient").evaluate_all(
+        "all => all.map(r => [Number(r.getAttribute('y')), Number(r.getAttribute('height'))])"
+    )
+    tall = torch.tensor([height if y < 312 else -height for y, height in bars])
+    largest = tall.abs().max()
+    if largest > 1:  # else the other setting has the greater gradients
+        torch.testing.assert_close(
+            tall / largest, (scores.grad / scores.grad.abs().max()).float(), atol=1e-3, rtol=0
+        )
+
+
+def test_a_part_of_the_machine_says_its_shapes(visit):
+    page = visit("book/play.html#try=the-machine&model=This+book%27s+(8b)&heads=4&width=32&N=23").page
+    figure = page.locator('details[data-try="the-machine"]')
+    figure.locator(".tl-said:not(:empty)").wait_for(timeout=20_000)
+    figure.get_by_label("Start from").select_option("This book's (8b)")
+    figure.get_by_label("Tokens read, N").fill("4.5")
+    model, shapes = MODERN.build(80).eval(), {}
+    for block in model.transformer.blocks:
+        block.self_attention.backend = Attend()  # shows its weights
+    block = model.transformer.blocks[0]
+    for part in (block, block.self_attention, block.mlp):
+        for name, layer in [("whole", part), *part.named_modules()]:
+            layer.register_forward_hook(
+                lambda _, __, out, key=(part, name): shapes.update({key: tuple(out.shape)})
+            )
+    tokens = torch.arange(23)[None]
+    with torch.no_grad():
+        logits = model(tokens)[0]
+        weights = attention_weights(model, (tokens,))
+    told = figure.locator(".tl-shapes")
+    part = {
+        name.split(":")[0]: name
+        for name in figure.locator("g.tl-part").evaluate_all(
+            "all => all.map(g => g.getAttribute('aria-label'))"
+        )
+    }
+    size = lambda shape: " × ".join(f"{n:,}" for n in shape)  # noqa: E731
+    assert size(logits.shape) + " logits out" in part["head"]
+    assert size(shapes[block.self_attention, "whole"][1:]) + " out" in part["attention"]
+    assert f"Weights: {size(weights.shape[2:])}" in part["attention"]
+    inside = {shape[1:] for (where, _), shape in shapes.items() if where is block.mlp}
+    hidden = next(shape for shape in inside if shape[-1] != 128)
+    assert f"twice {size(hidden)} inside" in part["MLP"]
+    count = sum(p.numel() for p in block.mlp.parameters())
+    assert f"{count:,} parameters in each block" in part["MLP"]
+    gains = 2 * 32  # of queries and keys, which the machine has not
+    count = sum(p.numel() for p in block.self_attention.parameters()) - gains
+    assert f"{count:,} parameters in each block" in part["attention"]
+    assert size(model.embed.weight.shape) in part["embeddings"]
+    for act in ("hover", "focus", "tap"):
+        button = figure.get_by_role("button", name=re.compile("^MLP: "))
+        page.mouse.move(0, 0)
+        figure.get_by_role("button", name="norm before attention: ").hover()
+        assert told.inner_text().startswith("Norm before attention: 23 × 128 in and out")
+        {"hover": button.hover, "focus": button.focus, "tap": button.click}[act]()
+        assert told.inner_text() == part["MLP"]
+        assert figure.locator(".tl-table th:has(+ .tl-new)").all_inner_texts() == ["MLP"]
+    figure.get_by_role("button", name="head: ").focus()
+    page.keyboard.press("Shift+Tab")
+    assert told.inner_text().startswith("Last norm")
+
+
+def test_what_is_read_says_its_weight_when_it_is_chosen(play):
+    figure = play(name="attention-explorer").page.locator('details[data-try="attention-explorer"]')
+    page, said = figure.page, figure.locator(".tl-said")
+    maps = json.loads(
+        (LIVE / "attention.js").read_text("utf8").removeprefix("window.TformerMaps = ").removesuffix(";\n")
+    )
+    one = maps["BERT"][0]
+    row = one["weights"][1][0][one["asked"][0]]
+    reads = figure.get_by_role("group", name="What is read")
+    assert reads.locator('[tabindex="0"]').count() == 1  # one stop of the tab key
+    reads.get_by_role("button").nth(2).click()
+    assert f"“{one['reads'][2]}” gets {100 * row[2]:.0f}%." in said.inner_text()
+    page.keyboard.press("ArrowRight")
+    assert f"“{one['reads'][3]}” gets {100 * row[3]:.0f}%." in said.inner_text()
+    assert reads.locator('[aria-pressed="true"]').count() == 1
+    figure.get_by_label("Model").select_option("ViT")
+    assert " gets " not in said.inner_text()
+    row = maps["ViT"][0]["weights"][0][0][0]
+    patch = figure.get_by_role("button", name="patch 6:")
+    patch.click()
+    assert f"Patch 6 of 16 gets {100 * row[6]:.0f}%." in said.inner_text()
+    page.keyboard.press("ArrowDown")
+    assert "Patch 10 of 16 gets " in said.inner_text()
+    assert page.evaluate("() => document.activeElement.dataset.key") == "10"
+
+
+@pytest.mark.parametrize("how", ["mouse", "finger"])
+def test_hands_can_be_dragged(visit, how):
+    page = visit("book/05_positional_embeddings.html#try=rotary-clocks").page
+    figure = page.locator('details[data-try="rotary-clocks"]')
+    figure.locator(".tl-said:not(:empty)").wait_for(timeout=20_000)
+    page.wait_for_timeout(500)  # it comes into view
+    slider = {key: figure.get_by_label(f"Place of the {key}") for key in ("query, n", "key, s")}
+    if how == "finger":
+        touch = page.context.new_cdp_session(page)
+        touch.send("Emulation.setTouchEmulationEnabled", {"enabled": True})
+
+    def act(kind: str, x: float, y: float) -> None:
+        if how == "mouse":
+            page.mouse.move(x, y)
+            {"down": page.mouse.down, "up": page.mouse.up, "move": lambda: None}[kind]()
+            return
+        name = {"down": "touchStart", "move": "touchMove", "up": "touchEnd"}[kind]
+        touch.send(
+            "Input.dispatchTouchEvent",
+            {"type": name, "touchPoints": [] if kind == "up" else [{"x": x, "y": y}]},
+        )
+
+    def turn(grip: int, radians: float) -> None:
+        """Drags the tip of a hand around the middle of its dial."""
+        tip = figure.locator(".tl-grip").nth(grip).bounding_box()
+        dial = figure.locator('svg circle[opacity="0.5"]').nth(grip // 2).bounding_box()
+        x0, y0 = (box + size / 2 for box, size in ((dial["x"], dial["width"]), (dial["y"], dial["height"])))
+        x, y = tip["x"] + tip["width"] / 2, tip["y"] + tip["height"] / 2
+        at, far = math.atan2(y0 - y, x - x0), math.hypot(x - x0, y - y0)
+        act("down", x, y)
+        for n in range(1, 21):
+            angle = at + radians * n / 20
+            act("move", x0 + far * math.cos(angle), y0 - far * math.sin(angle))
+        act("up", x0 + far * math.cos(angle), y0 - far * math.sin(angle))
+
+    turn(0, 7.0)  # the fast hand of the query, more than once around: a radian a place
+    assert slider["query, n"].get_attribute("aria-valuetext") == "12"
+    assert slider["key, s"].get_attribute("aria-valuetext") == "2"
+    turn(3, 2.0)  # the second hand of the key: a tenth of a radian a place
+    assert slider["key, s"].get_attribute("aria-valuetext") == "22"
+    turn(1, -30.0)
+    assert slider["key, s"].get_attribute("aria-valuetext") == "0"
+    assert "offset n − s = 12" in figure.locator(".tl-said").inner_text()
+
+
+def number_in(pattern: str, text: str) -> float:
+    return float(re.search(pattern, text)[1])
+
+
+def test_what_the_solution_says_of_keys_that_are_not_read(visit):
+    figure = begun(visit, "ex-attention-unread")
+    said = figure.locator(".tl-said")
+    assert "reads as much as 1.0 keys" in said.inner_text()
+    assert "scores is below 0.0001" in said.inner_text()
+    figure.get_by_label("Divide the scores").check()
+    assert "reads as much as 10.1 keys" in said.inner_text()
+    assert "scores is 0.0736" in said.inner_text()
+    figure.get_by_label("Width of query and keys").fill("10")
+    assert said.inner_text().endswith("At the query it has the length 0.3670.")
+    figure.get_by_label("Divide the scores").uncheck()
+    assert said.inner_text().endswith("At the query it has the length 6.5520.")
+    drawn = figure.locator("tformer-live").evaluate("e => e.drawn")
+    assert [round(a, 2) for a in sorted(drawn["weights"])[-2:]] == [0.32, 0.68]
+    at_scores = sorted(drawn["atScores"], key=abs)
+    assert at_scores[-1] * at_scores[-2] < 0 < 0.14 < abs(at_scores[-2])
+    assert abs(at_scores[-3]) < 0.001
+
+
+def test_what_the_solution_says_of_one_vector_for_three_roles(visit):
+    figure = begun(visit, "ex-attention-roles")
+    said = figure.locator(".tl-said")
+    assert said.inner_text().endswith("hungry 0.84.")
+    figure.get_by_label("dog, number 1").fill("4")
+    figure.get_by_label("dog, number 2").fill("-2")
+    assert "dog 0.97" in said.inner_text()
+    figure.get_by_role("button", name="Start again").click()
+    figure.get_by_label("Step", exact=True).fill("3")
+    for who, read in (("was", "dog 0.33"), ("dog", "was 0.18")):
+        figure.get_by_label("Who asks").select_option(label=who)
+        assert read in said.inner_text()
+
+
+def test_what_the_solution_says_of_sharp_matches(visit):
+    figure = begun(visit, "ex-inside-sharp")
+    said, sharp = figure.locator(".tl-said"), figure.get_by_label("Score of a match")
+    wins = {}
+    for score in (20, 4, 3, 2, 1):
+        sharp.fill(str(score))
+        wins[score] = re.search(r"largest logit, ([\d.]+): “(\w)” \(", said.inner_text()).groups()
+    assert wins[3] == ("1.45", "c")
+    assert wins[2] == ("1.47", "b")
+    assert [wins[n][1] for n in (20, 4, 1)] == ["c", "c", "b"]
+    sharp.fill("3")
+    assert "reads place 2 (“c”) with 72%" in said.inner_text()
+    figure.get_by_label("Step", exact=True).fill("1")
+    assert "scores highest (2.7) at place 2" in said.inner_text()
+    even = [math.exp(3), *[1] * 5, math.exp(-3)]
+    assert round(100 * even[0] / sum(even)) == 80
+    assert math.exp(2.2) - math.exp(-2.2) < 9 < math.exp(2.21) - math.exp(-2.21)
+    sharp.fill("20")
+    figure.get_by_label("Head 0.0 is there").uncheck()
+    figure.get_by_label("Step", exact=True).fill("3")
+    assert "with 17%" in said.inner_text()
+    assert "The largest logit, 1.67: “b” (" in said.inner_text()
+
+
+def test_what_the_solutions_say_of_heads_of_the_translator_and_of_the_vit(visit):
+    text = (LIVE / "attention.js").read_text("utf8")
+    maps = json.loads(text.removeprefix("window.TformerMaps = ").removesuffix(";\n"))
+    one = maps["translator"][0]
+    assert one["asks"][3:8] == ["␣T", "ai", "p", "e", "h"]
+    weights = torch.tensor(one["weights"])[:, :, 3:8]  # of the pieces of the name
+    least = weights[..., one["reads"].index("␣Taiwan")].amin(dim=-1)
+    assert least[1, 3] > 0.985
+    assert least.flatten().sort().values[-2] < 0.9
+    answers = one["answers"]
+    turned = {n for n in range(11) for key in answers if answers[key][n][0][0] != answers[""][n][0][0]}
+    assert turned == {6}
+    assert all(answers[key][6][0][0] != "p" for key in answers if key)
+    assert [(a, round(100 * p)) for a, p in answers[""][6]] == [("p", 23), (".", 23), ("e", 14)]
+    assert [round(100 * p) for _, p in answers[""][3][:2]] == [82, 7]
+    assert round(math.log(82 / 7), 1) == 2.5
+    figure = begun(visit, "ex-translation-heads")
+    assert "translator" in figure.get_by_label("Model").input_value()
+    figure.get_by_role("button", name="Block 2, head 4").click()
+    assert "Head 4 of block 2 reads most from “Taiwan” (100%)" in figure.locator(".tl-said").inner_text()
+    digits = maps["ViT"]
+    first = digits[0]["answers"]
+    sevens = {key: rows[0][0][1] for key, rows in first.items() if rows[0][0][0] == "7"}
+    assert len(sevens) == 8
+    assert max(sevens, key=sevens.get) == "1:3"
+    assert round(100 * sevens["1:3"]) == 85
+    assert [(a, round(100 * p)) for a, p in first[""][0][:2]] == [("2", 61), ("7", 38)]
+    peak = torch.tensor(digits[0]["weights"])[:, :, 0]  # (blocks, heads, the class token and the patches)
+    assert (peak[..., 1:].amax(dim=-1) > 0.85).nonzero().tolist() == [[0, 0], [2, 1]]
+    assert [peak[0, 0].argmax(), peak[2, 1].argmax()] == [6, 10]
+    assert [round(100 * peak[where].max().item()) for where in ((0, 0), (2, 1), (1, 3))] == [86, 96, 23]
+    without = [first[key][0][0] for key in ("2:1", "0:0")]
+    assert [(a, round(100 * p)) for a, p in without] == [("7", 66), ("2", 89)]
+    assert {key for key, rows in digits[3]["answers"].items() if rows[0][0][0] != "1"} == {"0:2"}
+    assert digits[3]["answers"]["0:2"][0][0][0] == "6"
+    assert all(item["answers"][""][0][0][1] > 0.985 for item in digits[1:])
+    figure = begun(visit, "ex-vit-silence")
+    assert figure.get_by_label("Silence this head").is_checked()
+
+
+def test_what_the_solution_says_of_a_word_letter_by_letter(visit):
+    figure = begun(visit, "ex-gpt-letter-bits")
+    box, said, p = figure.get_by_label("Text that the model reads"), figure.locator(".tl-said"), []
+    start = box.input_value()
+    assert start.endswith("wherefore art ")
+    for n, letter in enumerate("thou "):
+        box.fill(start + "thou "[:n])
+        name = "a space" if letter == " " else letter
+        p.append(int(number_in(rf"(?:^Next it expects |, | and ){name} \((\d+)%\)", said.inner_text())))
+    assert p == [71, 97, 97, 99, 64]
+    whole = math.prod(p) / 100**5
+    assert (round(whole, 2), round(-math.log2(whole), 1), round(-math.log2(whole) / 5, 2)) == (
+        0.42,
+        1.2,
+        0.25,
+    )
+    assert 2.8 < -math.log2(0.14) < 2.9
+    box.fill(start + "thou ")
+    assert number_in(r"^Next it expects \w \((\d+)%\)", said.inner_text()) == 14
+    box.fill(start + "thou Rom")
+    assert "e (55%), a (44%)" in said.inner_text()

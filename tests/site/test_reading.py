@@ -5,8 +5,10 @@ from collections import Counter
 
 import lxml.html
 import pytest
+from docutils import nodes
+from docutils.utils import new_document
 
-from tests.site.pages import chapter_pages, toc_pages
+from tests.site.pages import ROOT, chapter_pages, toc_pages
 
 CHAPTER = "book/02_attention.html"
 PREVIEW = ".tformer-preview:not([hidden])"
@@ -42,19 +44,21 @@ def test_anchors_of_sections_are_words(site):
 
 
 @pytest.mark.parametrize("width", [360, 1280])
-@pytest.mark.parametrize("where", ["left", "middle", "right"])
-def test_a_solution_opens_wherever_its_title_is_clicked(visit, width, where):
+def test_a_solution_opens_wherever_its_title_is_clicked(visit, width):
     page = visit(CHAPTER, width=width).page
     page.locator("details.exercise > summary").first.click()
     fold = page.locator("details.solution").first
     title = fold.locator("> summary")
     box = title.bounding_box()
     assert box["height"] >= 40
-    across = {"left": 6, "middle": box["width"] / 2, "right": box["width"] - 6}[where]
     before = page.url
-    title.click(position={"x": across, "y": box["height"] / 2})
-    assert fold.evaluate("fold => fold.open")
-    assert page.url == before
+    for where, across in (("left", 6), ("middle", box["width"] / 2), ("right", box["width"] - 6)):
+        title.click(position={"x": across, "y": box["height"] / 2})
+        assert fold.evaluate("fold => fold.open"), where
+        assert page.url == before, where
+        title.press("Enter")
+        assert not fold.evaluate("fold => fold.open")
+    title.click()
     link = fold.locator(".fold-back a")
     assert link.get_attribute("href").startswith("#ex-")
     link.click()
@@ -101,6 +105,57 @@ def test_what_is_closed_says_what_is_in_it(site, path):
     assert page.xpath("//summary[@aria-label='Toggle hidden content']") == []
     if path != chapter_pages()[0]:
         assert "Setup: imports" in page.xpath("string(//details[contains(@class, 'hide')][1]/summary)")
+
+
+@pytest.mark.parametrize("path", chapter_pages())
+def test_neighbours_that_show_nothing_but_code_are_one_fold(site, path):
+    page = lxml.html.parse(site / path)
+    closed = "div[contains(@class, 'cell') and details[contains(@class, 'above-input')]]"
+    bare = page.xpath(f"//{closed}[not(div[contains(@class, 'cell_output')])]")
+    assert bare
+    for place, cell in enumerate(bare):
+        after = cell.getnext()
+        if after is not None and after.xpath(f"self::{closed}") and not after.xpath(".//figure"):
+            words = [" ".join(c.xpath("string(.//summary/p)").split()) for c in (cell, after)]
+            assert (place, words[0], words[1] != words[0]) == (0, "Setup: imports", True)
+
+
+@pytest.fixture(scope="module")
+def reading():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "book" / "_ext"))
+        import tformer_reading
+
+        yield tformer_reading
+
+
+def closed_cell(title, shown=None):
+    code = nodes.container("", nodes.literal_block(title, title), nb_element="cell_code_source")
+    cell = nodes.container("", code, nb_element="cell_code", hide_mode="input", prompt_show=title)
+    if shown is not None:
+        cell += nodes.container("", shown, nb_element="cell_code_output")
+    return cell
+
+
+def test_code_is_joined_in_its_order_and_named(reading):
+    titles = ["Setup: imports", "Setup: imports", "Code: f, g", "Code", "Code of the table"]
+    folds = [closed_cell(title) for title in titles[:-1]]
+    folds.append(closed_cell(titles[-1], nodes.paragraph()))
+    folds += [closed_cell("Code: data"), closed_cell("Code: the figure", nodes.figure())]
+    folds += [closed_cell(f"Code: part {i}") for i in (1, 2, 3, 4, 4)]
+    section = nodes.section("", *folds)
+    document = new_document("a chapter")
+    document += section
+    reading.JoinedCells(document).run()
+    found = [(c["prompt_show"], [code.astext() for code in c[0].children]) for c in section.children]
+    assert found == [
+        ("Setup: imports", titles[:2]),
+        ("Code: f, g; the table", titles[2:]),
+        ("Code: data", ["Code: data"]),
+        ("Code: the figure", ["Code: the figure"]),
+        ("Code: part 1; part 2; …; part 4", [f"Code: part {i}" for i in (1, 2, 3, 4, 4)]),
+    ]
+    assert section[1][1]["nb_element"] == "cell_code_output"
 
 
 # --- the bibliography ---
@@ -300,27 +355,6 @@ def test_focus_is_seen_wherever_the_tab_key_leads(visit, path, width):
             unseen.append(focused["what"])
     assert unseen == []
     assert {"a", "button"} <= kinds
-
-
-CODE = """() => [...document.querySelectorAll('.cell_input div.highlight pre')].filter(
-  pre => pre.clientWidth
-).map(pre => ({
-  size: parseFloat(getComputedStyle(pre).fontSize),
-  columns: Math.max(...pre.textContent.split('\\n').map(line => line.length)),
-  scrolls: pre.scrollWidth > pre.clientWidth + 1,
-  code: pre.textContent.slice(0, 60),
-}))"""
-
-
-@pytest.mark.parametrize("path", chapter_pages()[1:])
-def test_code_is_readable_on_a_laptop(visit, path):
-    """At least 13 pixels, and what has up to 85 columns does not scroll."""
-    page = visit(path, width=1280).page
-    page.evaluate("for (const fold of document.querySelectorAll('details')) fold.open = true")
-    blocks = page.evaluate(CODE)
-    assert len(blocks) > 10
-    assert min(block["size"] for block in blocks) >= 13
-    assert [block["code"] for block in blocks if block["scrolls"] and block["columns"] <= 85] == []
 
 
 def test_a_heading_outweighs_those_below_it(visit):

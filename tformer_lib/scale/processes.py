@@ -21,6 +21,7 @@ from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from tformer_lib.numbers import real, whole
 
+START_METHOD = "spawn"  # a new Python for each process: what a notebook's threads hold is not copied
 LOGGERS = ("torch.distributed.elastic.multiprocessing.api", "torch.multiprocessing.spawn")
 
 
@@ -59,7 +60,7 @@ def launch(
         rdzv_endpoint="localhost:0",
         max_restarts=0,
         monitor_interval=0.05,
-        start_method="spawn",
+        start_method=START_METHOD,
     )
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as errors:
         payload = cloudpickle.dumps((function, args, timeout, errors))

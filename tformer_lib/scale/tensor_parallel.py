@@ -3,10 +3,11 @@
 In a block's self-attention process p holds the rows of W_q, W_k and W_v that make its heads, and the columns
 of W_o that read them; in its MLP the rows of W_in (and W_gate) for its hidden features, and the columns of
 W_out that read these. Each sublayer then costs one sum over processes forward and one backward
-(Shoeybi et al. 2019).
+(Shoeybi et al. 2019). A GPT's embedding and head can be divided as well, by tokens of the vocabulary.
 """
 
-from typing import Any
+import math
+from typing import Any, Literal
 
 import torch.distributed as dist
 from torch import nn
@@ -23,16 +24,24 @@ from torch.distributed.tensor.parallel import (
 )
 
 from tformer_lib.core.transformer import MLP, Block, Transformer
+from tformer_lib.models.gpt import GPT
 
 
-def tensor_parallel(model: nn.Module, mesh: DeviceMesh | None = None, *, sequence: bool = False) -> nn.Module:
+def tensor_parallel(
+    model: nn.Module,
+    mesh: DeviceMesh | None = None,
+    *,
+    sequence: bool = False,
+    vocabulary: Literal["gathered", "divided"] | None = None,
+) -> nn.Module:
     """The same function of the same tokens, with the matrices of every `Block` divided over the processes.
 
-    Every process is called with the same tokens, and gets the whole result. Embeddings, positions and the
-    head stay whole in each of them. The model is changed in place: the weights of a block become
-    `torch.distributed.tensor.DTensor`, each process keeping its part, and `whole_state` puts them together.
-    All processes must hold the same weights before. To combine it with data parallelism, divide over one axis
-    of a mesh with two, and call `fully_shard` with the other axis afterwards.
+    Every process is called with the same tokens, and gets the whole result. Positions stay whole in each of
+    them, and so do embedding and head unless `vocabulary` says otherwise. The model is changed in place: the
+    weights of a block become `torch.distributed.tensor.DTensor`, each process keeping its part, and
+    `whole_state` puts them together. All processes must hold the same weights before. To combine it with data
+    parallelism, divide over one axis of a mesh with two, and call `fully_shard` with the other axis
+    afterwards.
 
     Args:
         model: has one or more `Transformer`, such as a `GPT`.
@@ -41,6 +50,11 @@ def tensor_parallel(model: nn.Module, mesh: DeviceMesh | None = None, *, sequenc
             the sequence (Korthikanti et al. 2022). A process then keeps N / P of the N tokens
             there, and the two sums of a sublayer become a gathering and a summing that scatters, of as many
             bytes together.
+        vocabulary: whether the rows of a GPT's embedding and head are divided too, each process keeping those
+            of V / P of the V tokens. "gathered" puts the logits together, of T V numbers for T tokens.
+            "divided" leaves them a DTensor of which each process has V / P columns: then loss and backward
+            pass go into `with torch.distributed.tensor.parallel.loss_parallel():`, which sends only 3 T
+            numbers. A tied head stays tied. If P does not divide V, the last processes have fewer rows.
 
     Returns:
         The model.
@@ -49,8 +63,9 @@ def tensor_parallel(model: nn.Module, mesh: DeviceMesh | None = None, *, sequenc
         ValueError: if there is no `Transformer`; if the number of processes does not divide H, the heads of
             keys and values, or F; if the model has dropout, whose masks would have to agree where the tokens
             are whole and to differ where they are not; if blocks cross-attend, add a bias to scores, or have
-            another MLP; if the mesh has more axes than one; in forward, with `sequence`, if the number of
-            processes does not divide N.
+            another MLP; if the mesh has more axes than one; with `vocabulary`, if the model is no GPT, has a
+            head of its own make, or so few tokens that a process would have none; in forward, with
+            `sequence`, if the number of processes does not divide N.
         RuntimeError: if no process group is open.
     """
     if not dist.is_initialized():
@@ -67,11 +82,16 @@ def tensor_parallel(model: nn.Module, mesh: DeviceMesh | None = None, *, sequenc
     for stack in stacks:
         for block in stack.blocks:
             _check(block, mesh.size())
+    gpt = None if vocabulary is None else _whose_vocabulary(model, vocabulary, mesh.size())
     for stack in stacks:
         for block in stack.blocks:
             parallelize_module(block, mesh, _block_plan(block, sequence))
         if sequence:
             _divide_stream(stack, mesh)
+        if sequence or gpt is not None:
+            _leave(stack, mesh, sequence, local=gpt is None)
+    if gpt is not None:
+        _divide_vocabulary(gpt, mesh, gather=vocabulary == "gathered")
     return model
 
 
@@ -93,7 +113,7 @@ def _block_plan(block: nn.Module, sequence: bool) -> dict[str, ParallelStyle]:
 
 
 def _divide_stream(stack: Transformer, mesh: DeviceMesh) -> None:
-    """Tokens are divided where they enter the stack, and put together where they leave it."""
+    """Tokens are divided where they enter the stack."""
 
     def check(_: nn.Module, args: tuple[Any, ...]) -> None:
         if args[0].shape[1] % mesh.size():
@@ -105,9 +125,54 @@ def _divide_stream(stack: Transformer, mesh: DeviceMesh) -> None:
     enter = PrepareModuleInput(
         input_layouts=(Replicate(),), desired_input_layouts=(Shard(1),), use_local_output=True
     )
-    leave = PrepareModuleOutput(output_layouts=(Shard(1),), desired_output_layouts=(Replicate(),))
     parallelize_module(stack, mesh, enter)
+
+
+def _leave(stack: Transformer, mesh: DeviceMesh, sequence: bool, *, local: bool) -> None:
+    """Tokens are whole where they leave the stack; as a DTensor if a divided head reads them.
+
+    Then each process finds a part of their gradient on the way back, and the DTensor knows that it is a sum.
+    """
+    stream = Shard(1) if sequence else Replicate()
+    leave = PrepareModuleOutput(
+        output_layouts=(stream,), desired_output_layouts=(Replicate(),), use_local_output=local
+    )
     parallelize_module(stack, mesh, leave)
+
+
+def _divide_vocabulary(model: GPT, mesh: DeviceMesh, *, gather: bool) -> None:
+    """A process looks up the tokens whose rows it has, and finds their logits.
+
+    A GPT multiplies by `head.weight`, or by `embed.weight` if the head is tied, and calls no module for it.
+    So what `ColwiseParallel` does around a head's forward is done around the stack's and the model's.
+    """
+    parallelize_module(model.embed, mesh, RowwiseParallel(input_layouts=Replicate()))
+    if model.head is not None:
+        parallelize_module(model.head, mesh, ColwiseParallel())
+
+    def share(weight: Any) -> None:  # of the whole table's gradient, as a lookup finds it
+        weight.grad = weight.grad.redistribute(placements=weight.placements)
+
+    model.embed.weight.register_post_accumulate_grad_hook(share)
+    if gather:
+        whole = PrepareModuleOutput(output_layouts=(Shard(-1),), desired_output_layouts=(Replicate(),))
+        parallelize_module(model, mesh, whole)
+
+
+def _whose_vocabulary(model: nn.Module, vocabulary: str, processes: int) -> GPT:
+    """The model, if its embedding and head can be divided; raise otherwise."""
+    if vocabulary not in ("gathered", "divided"):
+        raise ValueError(f"vocabulary must be 'gathered', 'divided' or None, got {vocabulary!r}")
+    if not isinstance(model, GPT) or type(model).forward is not GPT.forward:
+        raise ValueError(
+            "only the embedding and the head of a GPT can be divided, by tokens of its vocabulary"
+        )
+    if model.head is not None and type(model.head) is not nn.Linear:
+        raise ValueError(f"the head must be tied or an nn.Linear, got {type(model.head).__name__}")
+    tokens = model.embed.num_embeddings
+    if (processes - 1) * math.ceil(tokens / processes) >= tokens:  # the last would have none
+        raise ValueError(f"{processes} processes cannot share {tokens} tokens")
+    return model
 
 
 def _check(block: nn.Module, processes: int) -> None:

@@ -9,23 +9,41 @@
     ViT: "Vision transformer (chapter 10): the class token reads patches",
   };
   const percent = (p) => `${number(100 * p, 0)}%`;
+  const share = (p) => (p > 0 && p < 0.005 ? "less than 1%" : percent(p));
   const word = (w) => quoted(w.replace("␣", "")); // the sign says that a word begins
   const seen = (w) => (w.startsWith("␣") ? [html("span", { "aria-hidden": "true" }, "␣"), w.slice(1)] : w);
   const said = (rows) => rows.map(([answer, p]) => `“${answer}” ${percent(p)}`).join(", ");
 
   define("attention-explorer", {
-    state: { model: "BERT", item: "0", block: 1, head: 0, row: 99, mean: false, silent: false },
+    state: { model: "BERT", item: "0", block: 1, head: 0, row: 99, key: -1, mean: false, silent: false },
     build(ui) {
       const asks = html("p", { class: "tl-words", role: "group", "aria-label": "Who reads: choose a token" });
-      const reads = html("p", { class: "tl-words" });
-      const patches = ui.picture("A digit in sixteen patches; the more the class token reads of a patch, the stronger its frame. The sentence below says the first.");
+      const reads = html("p", { class: "tl-words", role: "group", "aria-label": "What is read: choose a token to be told its weight" });
+      const patches = ui.picture("A digit in sixteen patches; the more the class token reads of a patch, the stronger its frame. Choose a patch to be told its weight.");
       const picture = ui.stage.lastElementChild;
+      picture.setAttribute("role", "group");
+      // Of what is read one is in the order of the tab key; arrows go on from there. A tap or the focus chooses.
+      const walk = (event) => {
+        const by = { ArrowRight: 1, ArrowDown: picture.contains(event.target) ? 4 : 1, ArrowLeft: -1, ArrowUp: picture.contains(event.target) ? -4 : -1 }[event.key];
+        const next = by && event.currentTarget.querySelector(`[data-key="${Number(event.target.dataset.key) + by}"]`);
+        if (next) next.focus();
+        if (by) event.preventDefault();
+      };
+      for (const group of [reads, picture]) {
+        group.addEventListener("keydown", walk);
+        for (const kind of ["focusin", "click"]) {
+          group.addEventListener(kind, (event) => {
+            const { key } = event.target.closest("[data-key]")?.dataset ?? {};
+            if (key != null && Number(key) !== ui.state.key) ui.change({ key: Number(key) });
+          });
+        }
+      }
       const heads = html("div", { class: "tl-heads", role: "group", "aria-label": "Heads: which one is shown" });
-      ui.stage.prepend(html("p", { class: "tl-label" }, "Who reads:"), asks, html("p", { class: "tl-label" }, "What is read (darker: more):"), reads);
+      ui.stage.prepend(html("p", { class: "tl-label" }, "Who reads:"), asks, html("p", { class: "tl-label" }, "What is read (darker: more; choose one for its weight):"), reads);
       ui.stage.append(html("p", { class: "tl-label" }, "Head (block.head):"), heads);
       const answers = ui.table("What the model answers");
-      ui.choice("model", "Model", Object.entries(ABOUT), (model) => ({ model, item: "0", row: 99, block: 0, head: 0, silent: false }));
-      const item = ui.choice("item", "Example", ["0", "1", "2", "3", "4"].map((i) => [i, i]), (chosen) => ({ item: chosen, row: 99 }));
+      ui.choice("model", "Model", Object.entries(ABOUT), (model) => ({ model, item: "0", row: 99, key: -1, block: 0, head: 0, silent: false }));
+      const item = ui.choice("item", "Example", ["0", "1", "2", "3", "4"].map((i) => [i, i]), (chosen) => ({ item: chosen, row: 99, key: -1 }));
       ui.toggle("mean", "Show the mean of all heads of the block");
       ui.toggle("silent", "Silence this head");
       let shape = "";
@@ -51,6 +69,10 @@
           ? weights[m][0][row].map((_, s) => sum(weights[m].map((head) => head[row][s])) / H)
           : weights[m][h][row];
         const most = Math.max(...read);
+        const key = state.key >= 0 && state.key < read.length ? Math.round(state.key) : -1;
+        const stop = (s, first) => (s === (key < first ? first : key) ? "0" : "-1");
+        const held = document.activeElement?.dataset?.key;
+        const back = (group) => held != null && group.contains(document.activeElement);
         const image = Boolean(example.pixels);
         asks.hidden = reads.hidden = image;
         asks.previousElementSibling.hidden = reads.previousElementSibling.hidden = image;
@@ -59,19 +81,26 @@
           const side = Math.min(width, 280);
           const cell = side / 28;
           const step = side / 4;
+          const focused = back(picture);
           patches(side, side,
             rect(0, 0, side, side, { fill: "#000" }),
             Array.from(example.pixels, (ink, i) => ink !== "0" && rect((i % 28) * cell, Math.floor(i / 28) * cell, cell + 0.3, cell + 0.3, { fill: "#fff", opacity: Number(ink) / 9 })),
             read.slice(1).map((a, s) => svg("rect", {
               x: (s % 4) * step + 3, y: Math.floor(s / 4) * step + 3, width: step - 6, height: step - 6, fill: "none",
-              stroke: colour("weights"), "stroke-width": 5, opacity: a / most })));
+              stroke: colour("weights"), "stroke-width": 5, opacity: a / most })),
+            read.slice(1).map((a, s) => svg("rect", {
+              x: (s % 4) * step + 0.5, y: Math.floor(s / 4) * step + 0.5, width: step - 1, height: step - 1, fill: "transparent", class: "tl-part",
+              role: "button", tabindex: stop(s + 1, 1), "data-key": s + 1, "aria-pressed": s + 1 === key, "aria-label": `patch ${s + 1}: ${share(a)}` })));
+          if (focused) picture.querySelector(`[data-key="${held}"]`)?.focus();
         } else {
           const focused = document.activeElement?.dataset?.row;
           asks.replaceChildren(...example.asks.map((w, n) => html("button", {
             type: "button", "data-row": n, "aria-pressed": n === row, onclick: () => ui.change({ row: n }) }, seen(w))));
           if (focused != null) asks.querySelector(`[data-row="${focused}"]`)?.focus();
-          reads.replaceChildren(...example.reads.map((w, s) => html("span", { style: shade(read[s] / most), title: percent(read[s]) },
-            seen(w), html("span", { class: "tl-hidden" }, ` ${percent(read[s])}`))));
+          const kept = back(reads);
+          reads.replaceChildren(...example.reads.map((w, s) => html("button", { type: "button", style: shade(read[s] / most), title: percent(read[s]),
+            tabindex: stop(s, 0), "data-key": s, "aria-pressed": s === key }, seen(w), html("span", { class: "tl-hidden" }, ` ${percent(read[s])}`))));
+          if (kept) reads.querySelector(`[data-key="${held}"]`)?.focus();
         }
         const at = example.asked.indexOf(row);
         const before = example.answers[""][Math.max(0, at)];
@@ -85,7 +114,8 @@
         const [[plain, p], [now, q]] = [before[0], after[0]];
         const without = state.silent ? ` Without head ${m + 1}.${h + 1} the answer ${where} ${now === plain
           ? `stays “${plain}”, with ${percent(q)} instead of ${percent(p)}` : `becomes “${now}” (${percent(q)}) instead of “${plain}” (${percent(p)})`}.` : ` The answer ${where} is “${plain}” with ${percent(p)}.`;
-        return `${reader}: ${who} ${state.mean ? "read" : "reads"} most from ${order[0]}, then from ${list(order.slice(1))}.${image ? " Patches are counted row by row." : ""}${without}`;
+        const chosen = key < 0 ? "" : ` ${name(key).replace(/^p/, "P")} gets ${share(read[key])}.`;
+        return `${reader}: ${who} ${state.mean ? "read" : "reads"} most from ${order[0]}, then from ${list(order.slice(1))}.${chosen}${image ? " Patches are counted row by row." : ""}${without}`;
       };
     },
   });

@@ -10,7 +10,27 @@
   define("rotary-clocks", {
     state: { n: 5, s: 2 },
     build(ui) {
-      const show = ui.picture("Four dials, one for each pair of features, from fast to slow. A hand for the query, turned by its place, and one for the key, turned by its own. The table says each angle and the sentence below the score.");
+      let tips = []; // of all hands: where they are, what they turn
+      let held = null;
+      const drag = (x, y, down) => {
+        if (down) {
+          const far = (tip) => Math.hypot(tip.x - x, tip.y - y);
+          const near = tips.reduce((best, tip) => (far(tip) < far(best) ? tip : best));
+          held = far(near) < 24 && { ...near, place: ui.state[near.key], angle: Math.atan2(near.cy - y, x - near.cx) };
+        } else if (held) {
+          const angle = Math.atan2(held.cy - y, x - held.cx);
+          const turned = angle - held.angle - 2 * Math.PI * Math.round((angle - held.angle) / (2 * Math.PI)); // the short way
+          held.place = Math.min(300, Math.max(0, held.place + turned / held.speed));
+          held.angle = angle;
+          ui.change({ [held.key]: Math.round(held.place) });
+        }
+      };
+      const show = ui.picture("Four dials, one for each pair of features, from fast to slow. A hand for the query, turned by its place, and one for the key, turned by its own. The table says each angle and the sentence below the score. Hands can be dragged; the sliders do the same.", drag);
+      const dials = ui.stage.lastElementChild;
+      dials.classList.add("tl-hands");
+      dials.addEventListener("touchstart", (event) => { // a finger on a hand turns it; elsewhere it scrolls the page
+        if (event.target.closest(".tl-grip")) event.preventDefault();
+      }, { passive: false });
       const rows = ui.table("Hand by hand: angles in radians");
       const angle = (a) => {
         const turns = Math.floor(a / (2 * Math.PI));
@@ -33,9 +53,15 @@
         const [q, k] = [rotate(query, n, BASE), rotate(key, s, BASE)];
         const w = speeds(D, BASE);
         const shares = w.map((_, i) => dot(q.slice(2 * i, 2 * i + 2), k.slice(2 * i, 2 * i + 2)));
-        const hand = (cx, cy, [a, b], role, dash) => [
-          line(cx, cy, cx + r * a * 0.92, cy - r * b * 0.92, { stroke: colour(role), "stroke-width": 5, "stroke-linecap": "round", "stroke-dasharray": dash }),
-          svg("circle", { cx: cx + r * a * 0.92, cy: cy - r * b * 0.92, r: 5, fill: colour(role) })];
+        tips = [];
+        const hand = (cx, cy, [a, b], role, speed, dash) => {
+          const [x, y] = [cx + r * a * 0.92, cy - r * b * 0.92];
+          tips.push({ x, y, cx, cy, speed, key: role === "query" ? "n" : "s" });
+          return [
+            line(cx, cy, x, y, { stroke: colour(role), "stroke-width": 5, "stroke-linecap": "round", "stroke-dasharray": dash }),
+            svg("circle", { cx: x, cy: y, r: 5, fill: colour(role) }),
+            svg("circle", { cx: x, cy: y, r: 20, fill: "transparent", class: "tl-grip" })];
+        };
         show(width, high * (D / 2 / across),
           w.map((speed, i) => {
             const cx = cell * ((i % across) + 0.5);
@@ -43,7 +69,7 @@
             return [
               svg("circle", { cx, cy, r, fill: "none", stroke: "currentColor", opacity: 0.5 }),
               path([[cx + r, cy], [cx + r - 7, cy]], { opacity: 0.6 }),
-              hand(cx, cy, q.slice(2 * i, 2 * i + 2), "query"), hand(cx, cy, k.slice(2 * i, 2 * i + 2), "key", "7 8"),
+              hand(cx, cy, q.slice(2 * i, 2 * i + 2), "query", speed), hand(cx, cy, k.slice(2 * i, 2 * i + 2), "key", speed, "7 8"),
               text(cx, cy + r + 20, `${number(speed, 3).replace(/0+$/, "").replace(/\.$/, "")} rad a place`, { size: 13 }),
               text(cx, cy + r + 40, `qᵀk: ${number(shares[i])}`, { size: 13 })];
           }));

@@ -190,14 +190,14 @@
       return button;
     }
 
-    // A picture of this height; `drag` gets the place of the pointer in its units.
+    // A picture of this height; `drag` gets the place of the pointer in its units, and whether it has just come down.
     picture(label, drag) {
       const picture = svg("svg", { role: "img", "aria-label": label });
       if (drag) {
         const at = (event) => {
           const box = picture.getBoundingClientRect();
           const scale = picture.viewBox.baseVal.width / box.width;
-          drag((event.clientX - box.left) * scale, (event.clientY - box.top) * scale);
+          drag((event.clientX - box.left) * scale, (event.clientY - box.top) * scale, event.type === "pointerdown");
         };
         picture.classList.add("tl-drag");
         picture.addEventListener("pointerdown", (event) => {

@@ -57,6 +57,11 @@
     details.addEventListener("toggle", () => details.open && start(details));
     watcher.observe(details);
   }
+  // Exercises link to a figure's drawing; with scripts, to the figure in the state of the exercise.
+  for (const link of document.querySelectorAll("a[data-opens]")) link.hash = link.dataset.opens;
   window.addEventListener("hashchange", fromLink);
+  window.addEventListener("click", (event) => { // pressed again, where the link is in the address bar already
+    if (event.target.closest?.("a[data-opens]")?.href === location.href) fromLink();
+  });
   fromLink();
 })();

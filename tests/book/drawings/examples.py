@@ -456,6 +456,11 @@ def chunks_and_state(**changes):
     return long_sequences.chunks_and_state(**({"chunks": 4, "tokens": 4} | changes))
 
 
+def writes_in_the_plane(**changes):
+    arguments = {"keys": [[1.0, 0.0], [0.6, 0.8], [1.0, 0.0]], "values": [2, 5, 7]}
+    return long_sequences.writes_in_the_plane(**(arguments | changes))
+
+
 def two_blocks():
     return modern_decoder.two_blocks()
 
@@ -476,7 +481,7 @@ def latent(**changes):
 
 def experts(**changes):
     shares = [0.05, 0.31, 0.08, 0.04, 0.12, 0.02, 0.27, 0.11]
-    return modern_decoder.experts(**({"token": "never", "shares": shares, "k": 2} | changes))
+    return modern_decoder.experts(**({"token": "night", "shares": shares, "k": 2} | changes))
 
 
 def steps_of(**changes):
@@ -714,6 +719,7 @@ EXAMPLES = (
     window_in_blocks,
     reach_in_layers,
     chunks_and_state,
+    writes_in_the_plane,
     one_column,
     two_blocks,
     on_a_circle,

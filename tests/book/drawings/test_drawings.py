@@ -169,6 +169,18 @@ def test_the_weights_stand_straight_under_the_scores():
     assert len(left_of(narrow, ["z1", "a1", "y1"])) == 1
 
 
+def test_writes_go_to_the_nearest_right_state():
+    words = str(examples.writes_in_the_plane())
+    for found in (
+        "(2, 0), (4.28, 3.04), (7, 3.04)",
+        "then reads 6.63",
+        "at (3.14, 1.52)",
+        "to (5, 4)",
+        "reads 6.20",
+    ):
+        assert found in words
+
+
 def test_long_numbers_are_set_one_above_the_other():
     wide, narrow = layouts(examples.negative_matrices())
     assert float(narrow.get("height")) > 2 * float(wide.get("height"))
@@ -487,6 +499,9 @@ def test_the_token_is_a_column_in_the_text_and_a_row_in_code():
         (lambda: examples.four_heads(heads={"tag": ([], "O")}), "what 'tag' reads: expected at least one"),
         (lambda: examples.four_heads(heads={"tag": ([0], 60 * "O")}), "too long for the drawing"),
         (lambda: examples.leakage(own=[0]), "own: expected 2, got 1"),
+        (lambda: examples.writes_in_the_plane(values=[2, 5]), "values: expected 3, got 2"),
+        (lambda: examples.writes_in_the_plane(keys=3 * [[1.0, 1.0]]), "keys are of length 1"),
+        (lambda: examples.writes_in_the_plane(values=[2, 5, 70]), "lie outside the drawing"),
         (lambda: examples.leakage(place=4), "4 words, place 4: expected two words or more"),
         (lambda: examples.three_fates(place=4), "there is no place 4 among 4 words"),
         (lambda: examples.three_fates(shares=[1]), "shares: expected 3, got 1"),
@@ -702,3 +717,21 @@ def test_groups_of_characters_end_at_the_last_one():
     for wrong in ({"characters": "h"}, {"earlier": 4}, {"earlier": -1}):
         with pytest.raises(ValueError, match="have no groups"):
             examples.tables_and_block(**wrong)
+
+
+def test_black_is_black_and_white_is_white_on_either_page():
+    corners = [[0.2, 1.0], [1.0, 0.2]]
+    drawing = examples.noise_and_back(images=[corners, corners], times=[0, 1])
+    for svg in layouts(drawing):
+        fills = [e.get("fill") for e in svg.iter(f"{SVG}rect") if e.get("fill", "").startswith("#")]
+        assert fills == ["#333333", "#ffffff", "#ffffff", "#333333"] * 2
+    known = [cell.get("fill") for svg in layouts(examples.fold()) for cell in svg.iter(f"{SVG}rect")]
+    assert {"#000000", "#ffffff"} <= set(known)
+
+
+def test_a_spectrogram_s_shades_are_not_cut_off():
+    bands = [[0.0, 0.0, 0.5, 0.5, 0.8, 0.8, 1.0, 1.0]] * 2
+    drawing = examples.sound_to_columns(bands=bands, patch=2)
+    for svg in layouts(drawing):
+        shades = [e.get("fill-opacity") for e in svg.iter(f"{SVG}path") if VALUE.fill == e.get("fill")]
+        assert shades == ["0.5", "0.8", "1.0"]

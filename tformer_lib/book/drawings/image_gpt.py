@@ -1,5 +1,6 @@
 """Drawings of the chapter on ImageGPT and sound. Images and numbers in them come in as arguments."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,10 +12,10 @@ from tformer_lib.book.drawings.roles import KEY, QUERY, STREAM, VALUE, WEIGHTS, 
 NEIGHBOURS = {"left": (0, -1), "above right": (-1, 1), "above": (-1, 0), "above left": (-1, -1)}
 
 
-def _ink(image: Any) -> list[list[float]]:
-    """Rows of ink, 0 for paper and 1 for black."""
+def _greys(image: Any) -> list[list[float]]:
+    """Rows of numbers from 0 to 1; of a grey image, 0 is black."""
     cells = table(image.tolist() if hasattr(image, "tolist") else image, "an image")
-    return [[float(ink) for ink in row] for row in cells]
+    return [[float(grey) for grey in row] for row in cells]
 
 
 def fold(
@@ -23,7 +24,7 @@ def fold(
     """An image up to one pixel, that pixel's four known neighbours, and where they stand in the list.
 
     Args:
-        image: rows of ink from 0 to 1.
+        image: rows of greys from 0, black, to 1, white.
         row: of the pixel that is asked for, from 0; not the first.
         column: likewise; neither the first nor the last.
         title: what it shows.
@@ -31,8 +32,8 @@ def fold(
     Raises:
         ValueError: if the pixel has not all four neighbours.
     """
-    ink = _ink(image)
-    height, width = len(ink), len(ink[0])
+    greys = _greys(image)
+    height, width = len(greys), len(greys[0])
     if not (0 < row < height and 0 < column < width - 1):
         raise ValueError(f"a pixel with four neighbours before it, got row {row} and column {column}")
     target = row * width + column
@@ -49,10 +50,13 @@ def fold(
     def grid(scene: Scene, x: Pixels, y: Pixels, side: Pixels) -> None:
         cell = side / width
         known = [
-            [value if i * width + j < target else 0.0 for j, value in enumerate(line)]
-            for i, line in enumerate(ink)
+            [
+                value if i * width + j < target and (i, j) not in near else math.nan
+                for j, value in enumerate(line)
+            ]
+            for i, line in enumerate(greys)
         ]
-        scene.picture(x, y, side, known)
+        scene.greys(x, y, side, height * cell, known)
         low, right = y + (row + 1) * cell, x + column * cell
         if row + 1 < height:
             scene.box(x, low, side, (height - row - 1) * cell, masked=True, strength="faint")
@@ -69,14 +73,11 @@ def fold(
             x, n = (shown - k) * cell, target - k
             words = "?" if k == 0 else str(k) if k in back.values() else ""
             role = QUERY if k == 0 else KEY if words else None
-            amount = ink[n // width][n % width] if n < target else 0.0
             if role:
                 scene.box(x, y, cell, 30, words, role=role, strength="full")
             else:
+                scene.greys(x, y, cell, 30, [[greys[n // width][n % width]]])
                 scene.box(x, y, cell, 30, strength="faint")
-                if amount > 0.08:
-                    side = min(cell, 30) - 4
-                    scene.picture(x + (cell - side) / 2, y + 15 - side / 2, side, [[amount]])
 
     def layout(room: Pixels, side: Pixels, size: Pixels, least: Pixels) -> Scene:
         scene, x = Scene(room, size=size), (room - side) / 2
@@ -150,14 +151,14 @@ def noise_and_back(
     """An image on its way into noise; a model that knows the direction goes the same way back.
 
     Args:
-        images: rows of ink from 0 to 1, for each time.
+        images: rows of greys from 0, black, to 1, white, for each time.
         times: from 0, the image, to 1, noise.
         title: what it shows.
 
     Raises:
         ValueError: if there are not as many images as times, or the times do not go from 0 to 1.
     """
-    grey, times = [_ink(image) for image in images], listed(times, "times", len(images))
+    grey, times = [_greys(image) for image in images], listed(times, "times", len(images))
     if times[0] != 0 or times[-1] != 1 or sorted(times) != times:
         raise ValueError(f"times from 0 to 1, got {times}")
     description = (
@@ -174,12 +175,12 @@ def noise_and_back(
         for k, (picture, t) in enumerate(zip(grey, times, strict=True)):
             x = (k % row) * (side + 14)
             y = 42 + (k // row) * (side + 30)
-            scene.picture(x, y, side, picture)
+            scene.greys(x, y, side, side, picture)
             scene.box(x, y, side, side, strength="plain")
             scene.text(x + side / 2, y + side + 13, f"t = {number(t, 2)}", muted=True)
         y += side + 40
         scene.arrow((room, y), (0, y), role=QUERY, width=2.5)
-        scene.text(room, y + 18, "drawing: follow the model, in small steps", anchor="end", bold=True)
+        scene.text(room, y + 18, "an image: follow the model, in small steps", anchor="end", bold=True)
         scene.height = y + 30
         return scene
 
@@ -234,7 +235,7 @@ def sound_to_columns(
         signal: the samples.
         start: the first sample of the frame that is shown.
         powers: its spectrum, as heights from 0 to 1; a frame has twice as many samples, less two.
-        bands: the spectrogram as rows of ink from 0 to 1, lowest band first.
+        bands: the spectrogram as rows of shades from 0 to 1, lowest band first.
         patch: the side of a patch.
         title: what it shows.
 
@@ -242,7 +243,7 @@ def sound_to_columns(
         ValueError: if the frame is not within the signal, or patches do not tile the spectrogram.
     """
     wave, heights = listed(signal, "samples"), listed(powers, "powers")
-    ink, frame = _ink(bands)[::-1], 2 * len(heights) - 2
+    ink, frame = _greys(bands)[::-1], 2 * len(heights) - 2
     if not 0 <= start <= len(wave) - frame:
         raise ValueError(f"the frame lies within {len(wave)} samples, got {start} to {start + frame}")
     rows, columns = len(ink) // patch, len(ink[0]) // patch
@@ -252,7 +253,7 @@ def sound_to_columns(
     stages = (
         (f"{len(wave):,} samples", "a word"),
         (f"{len(ink[0])} frames", f"{frame} samples each"),
-        (f"{len(heights)} powers", "of each frame"),
+        (f"{len(heights)} powers", "of each frame, in logs"),
         (f"{len(ink)} bands", f"a picture, {len(ink)} × {len(ink[0])}"),
         (f"{count + 1} columns", f"{count} patches, one class token"),
     )
@@ -317,7 +318,7 @@ def sound_to_columns(
 
 
 def _raster(scene: Scene, x: Pixels, y: Pixels, w: Pixels, h: Pixels, ink: list[list[float]]) -> None:
-    """A picture that is no square: means of 2 by 2 cells, as shades of one colour."""
+    """A picture that is no square: means of 2 by 2 cells, as shades of one colour up to the full one."""
     rows, columns = len(ink) // 2, len(ink[0]) // 2
     for i in range(rows):
         for j in range(columns):
@@ -327,4 +328,4 @@ def _raster(scene: Scene, x: Pixels, y: Pixels, w: Pixels, h: Pixels, ink: list[
                 left, right = (x + (j + k) * w / columns for k in (0, 1))
                 high, low = (y + (i + k) * h / rows for k in (0, 1))
                 corners = ((left, high), (right, high), (right, low), (left, low))
-                scene.area(*corners, role=VALUE, shade=2.2 * value)
+                scene.area(*corners, role=VALUE, opacity=value)

@@ -6,7 +6,7 @@ from typing import Any
 
 from tformer_lib.book.drawings.drawing import Drawing
 from tformer_lib.book.drawings.lettering import Pixels, listed, number, table
-from tformer_lib.book.drawings.primitives import PHONE, Scene
+from tformer_lib.book.drawings.primitives import PHONE, Anchor, Scene
 from tformer_lib.book.drawings.roles import KEY, QUERY, STREAM, VALUE, WEIGHTS, Role
 
 
@@ -47,7 +47,8 @@ def who_sees_whom(
         f"Panels with keys down and queries across, {n} of each; a filled cell is a pair that is compared. "
         + ", ".join(f"{name}: {count} of {n * n} pairs" for name, count in counts.items())
         + f". Low rank: {mixtures} mixtures of all keys in their place, {mixtures * n} comparisons. State: "
-        "keys and values are added to a matrix U of fixed size, which the queries read; no pair is compared."
+        "keys and values are added to a matrix U of fixed size, which the queries read; no pair need be "
+        "compared."
     )
 
     def panel(scene: Scene, x: Pixels, y: Pixels, side: Pixels, name: str, count: str) -> None:
@@ -65,7 +66,7 @@ def who_sees_whom(
                 scene.box(x + j * cell, top + i * cell, cell, cell, role=WEIGHTS, strength="full")
 
     def state(scene: Scene, x: Pixels, y: Pixels, side: Pixels) -> None:
-        panel(scene, x, y, side, "state", "no pairs")
+        panel(scene, x, y, side, "state", "no pairs needed")
         cell, wide = side / n, 3.2 * side / n
         for s in range(n):
             scene.box(x + s * cell, y + 24, cell, cell, role=KEY)
@@ -352,3 +353,129 @@ def chunks_and_state(
         return scene
 
     return Drawing(title, description, layout(560, 14), layout(PHONE, 13.5))
+
+
+Point = tuple[Pixels, Pixels]
+
+
+def writes_in_the_plane(
+    keys: Sequence[Sequence],
+    values: Sequence,
+    *,
+    title: str = "A write goes to the nearest state that answers right",
+) -> Drawing:
+    """The delta rule with rate 1, keys of two features, values of one: its states are points in a plane.
+
+    A key and its value make a line, of the states that answer right, and a write is the projection onto it.
+    The second write is also drawn with rate 1/2 and as linear attention would do it, which adds.
+
+    Args:
+        keys: three keys of two numbers and of length 1.
+        values: the three numbers that are written.
+        title: what it shows.
+
+    Raises:
+        ValueError: if there are not three of both, or a key is not of length 1.
+    """
+    pairs = [tuple(map(float, listed(key, "a key", 2))) for key in table(keys, "keys")]
+    wanted = [float(v) for v in listed(values, "values", 3)]
+    if any(abs(a * a + b * b - 1) > 1e-4 for a, b in pairs):
+        raise ValueError("keys are of length 1")
+
+    def write(state: Point, n: int, rate: float = 1.0, *, correct: bool = True) -> Point:
+        (a, b), (x, y) = pairs[n], state
+        error = wanted[n] - (a * x + b * y) if correct else wanted[n]
+        return x + rate * error * a, y + rate * error * b
+
+    states: list[Point] = [(0.0, 0.0)]
+    for n in range(3):
+        states.append(write(states[-1], n))
+    half, added = write(states[1], 1, 0.5), write(states[1], 1, correct=False)
+
+    def place(point: Point) -> str:
+        return "(" + ", ".join(f"{x:.2f}".rstrip("0").rstrip(".") for x in point) + ")"
+
+    def answer(n: int, point: Point) -> str:
+        return number(pairs[n][0] * point[0] + pairs[n][1] * point[1])
+
+    lines = ", ".join(f"{number(v, 0)} to the key {place(k)}" for k, v in zip(pairs, wanted, strict=True))
+    ways = ", ".join(map(place, states[1:]))
+    description = (
+        f"A plane whose points are states of two numbers. Three lines hold the states that answer right: "
+        f"{lines}. "
+        f"From the origin each write goes straight to the nearest point of its line: {ways}. The third write "
+        f"leaves the second line: the second key then reads {answer(1, states[3])}. With rate one half "
+        f"the second write would stop half way, at {place(half)}. Adding goes in the same direction too "
+        f"far, to {place(added)}, where the second key reads {answer(1, added)}."
+    )
+    right, up = 8.4, 6.2
+
+    def layout(unit: Pixels, size: Pixels) -> Scene:
+        left, top = 22.0, 8.0
+
+        def at(point: Point) -> tuple[Pixels, Pixels]:
+            return left + unit * point[0], top + unit * (up - point[1])
+
+        scene = Scene(left + unit * right + 4, size=size)
+        for x in range(int(right) + 1):
+            scene.line(at((x, 0)), at((x, up)), width=0.7, opacity=0.6 if x == 0 else 0.15)
+            if x and x % 2 == 0:
+                scene.text(at((x, 0))[0], at((x, 0))[1] + 14, str(x), muted=True)
+        for y in range(int(up) + 1):
+            scene.line(at((0, y)), at((right, y)), width=0.7, opacity=0.6 if y == 0 else 0.15)
+            if y and y % 2 == 0:
+                scene.text(left - 7, at((0, y))[1], str(y), anchor="end", muted=True)
+        for (a, b), v in zip(pairs, wanted, strict=True):
+            scene.line(*map(at, _across(a, b, v, right, up)), role=KEY, width=3)
+        for begin, end in pairwise(states):
+            scene.arrow(at(begin), at(end), role=STREAM, width=2.6)
+        (a, b), (x, y) = pairs[1], states[2]
+        corner = [
+            (x - 0.3 * a, y - 0.3 * b),
+            (x - 0.3 * a + 0.3 * b, y - 0.3 * b - 0.3 * a),
+            (x + 0.3 * b, y - 0.3 * a),
+        ]
+        scene.line(*map(at, corner), width=1.2, opacity=0.8)
+        scene.arrow(at(states[2]), at(added), width=1.6, dashed=True)
+        for point in (*states[1:], half):
+            x, y = at(point)
+            scene.box(
+                x - 4, y - 4, 8, 8, role=STREAM, strength="plain" if point == half else "full", radius=4
+            )
+        beside: dict[int, tuple[Pixels, Pixels, Anchor]] = {
+            1: (16, -11, "start"),
+            2: (-14, 5, "end"),
+            3: (-9, 15, "end"),
+        }
+        for n, (right_by, down_by, anchor) in beside.items():
+            x, y = at(states[n])
+            scene.text(x + right_by, y + down_by, f"U_{{{n}}}", anchor=anchor, bold=True)
+        for point, words in ((half, "rate 1/2"), (added, "adding")):
+            x, y = at(point)
+            scene.text(x + 11, y + (7 if point == half else 0), words, anchor="start", muted=True)
+        names = [
+            f"k_{{{1 + pairs.index(key)}}} reads {number(v, 0)}" for key, v in zip(pairs, wanted, strict=True)
+        ]
+        x, y = at((states[1][0], up))
+        scene.text(x + 8, y + 12, names[0], anchor="start", muted=True)
+        x, y = at((states[3][0], 0.5))
+        scene.text(x - 8, y, names[1], anchor="end", muted=True)
+        x, y = at((states[3][0], up))
+        scene.text(x - 8, y + 12, names[2], anchor="end", muted=True)
+        scene.height = top + unit * up + 26
+        return scene
+
+    return Drawing(title, description, layout(58, 15), layout(35.8, 13.5))
+
+
+def _across(a: float, b: float, v: float, right: float, up: float) -> tuple[Point, Point]:
+    """Where the line a x + b y = v enters and leaves the rectangle from 0 to right and up."""
+    found = set()
+    if b:
+        found |= {(x, (v - a * x) / b) for x in (0.0, right)}
+    if a:
+        found |= {((v - b * y) / a, y) for y in (0.0, up)}
+    inside = sorted((x, y) for x, y in found if -1e-9 <= x <= right + 1e-9 and -1e-9 <= y <= up + 1e-9)
+    if len(inside) < 2:
+        raise ValueError(f"the states that answer {v} lie outside the drawing")
+    return inside[0], inside[-1]

@@ -11,7 +11,7 @@ from tformer_lib.book.drawings.roles import KEY, QUERY, STREAM, VALUE, WEIGHTS, 
 
 Rows = Sequence[tuple[str, bool, str]]
 OLD: Rows = (  # a box or a plus, whether it is new, and the numbers that leave it for each token
-    ("token + place", False, ""),
+    ("token + position", False, ""),
     ("LayerNorm", False, "D"),
     ("q, k, v", False, "3D"),
     ("average, Ω_{o}", False, "D"),
@@ -32,6 +32,7 @@ NEW: Rows = (
     ("SwiGLU, 8D/3", True, "D"),
     ("+", False, ""),
 )
+PASSED = ("QK-norm", "rotation")  # queries and keys alone go through these
 
 
 def two_blocks(*, title: str = "GPT-2's block, and one of today") -> Drawing:
@@ -43,7 +44,8 @@ def two_blocks(*, title: str = "GPT-2's block, and one of today") -> Drawing:
 
     description = (
         f"Two columns of boxes beside their streams. Left, GPT-2: {said(OLD)}. Right, a block of today, "
-        f"what is new in full colour: {said(NEW)}. A plus adds what stands above it to the stream."
+        f"what is new in full colour: {said(NEW)}. A plus adds what stands above it to the stream. "
+        f"An arrow leads the values v past {' and '.join(PASSED)}."
     )
 
     def column(scene: Scene, x: Pixels, room: Pixels, rows: Rows, height: Pixels) -> None:
@@ -61,14 +63,19 @@ def two_blocks(*, title: str = "GPT-2's block, and one of today") -> Drawing:
                 scene.arrow((middle, y - gap), (middle, y + 15), (line + 13, y + 15))
                 continue
             x0 = left if i else x  # the token lies on the stream, the others beside it
+            spared = 24 if words in PASSED else 0  # the values go past it
             scene.box(
-                x0, y, x + room - x0, 30, words, role=QUERY if new else None,
+                x0, y, x + room - x0 - spared, 30, words, role=QUERY if new else None,
                 strength="full" if new else "pale", radius=5, size=scene.size,
             )  # fmt: skip
             if i and rows[i - 1][0] in ("+", rows[0][0]):  # a sublayer begins: it reads the stream
                 scene.arrow((line + 5, y - gap / 2 - 1), (middle, y - gap / 2 - 1), (middle, y))
             elif i:
                 scene.arrow((middle, y - gap), (middle, y))
+            if spared and rows[i - 1][0] not in PASSED:
+                past = sum(name in PASSED for name, _, _ in rows)
+                scene.arrow((x + room - 14, y - gap), (x + room - 14, y + past * (30 + gap)))
+                scene.text(x + room - 5, y + 15, "v", muted=True)
 
     def layout(room: Pixels, apart: Pixels, size: Pixels) -> Scene:
         scene = Scene(room, size=size)
@@ -201,10 +208,18 @@ def latent(
     description = (
         f"Two columns, both for head h of {n_heads}. Each begins with a token x, {d_model} numbers, of which "
         f"the map Ωc makes the latent c, {d_latent} numbers: only it is kept. Left, expanded: Ωk makes the "
-        "head's key of c and Ωv its value; the query q meets the key. Right, absorbed: the transposed Ωk "
-        "is applied to the query instead, which then meets the latent itself; latents are averaged, and Ωv "
-        "is applied to the average, once."
+        "head's key of c and Ωv its value; the query q meets the key, which gives the weights, and values "
+        "are averaged with them. Right, absorbed: the transposed Ωk is applied to the query instead, which "
+        "then meets the latent itself; one arrow leads from the latents to the weights, as keys, and another "
+        "to the average, as values: latents are averaged, and Ωv is applied to the average, once."
     )
+
+    def read(scene: Scene, x: Pixels, top: Pixels, left: Pixels, what: tuple[str, str], *at: Pixels) -> None:
+        """One line down from a box, with an arrow to the weights and one to what is averaged."""
+        scene.line((x, top), (x, at[-1]))
+        for words, y in zip(what, at, strict=True):
+            scene.arrow((x, y), (left, y))
+            scene.text((x + left) / 2, y - 9, words, muted=True)
 
     def panel(scene: Scene, x: Pixels, y: Pixels, each: Pixels, name: str) -> None:
         a, b, w = x + each * 0.25, x + each * 0.75, each * 0.44
@@ -219,8 +234,7 @@ def latent(
         if name == "expanded":
             scene.arrow((b, y + 142), (b, y + 160))
             scene.box(right, y + 160, w, 30, "Ω_{k} c and Ω_{v} c", role=KEY, radius=5)
-            scene.line((b, y + 190), (b, y + 223))
-            scene.arrow((b, y + 223), (a + w / 2 + 2, y + 223))
+            read(scene, b, y + 190, a + w / 2 + 2, ("keys", "values"), y + 223, y + 276)
             scene.arrow((a, y + 56), (a, y + 208))
             scene.box(left, y + 208, w, 30, "weights", role=WEIGHTS, radius=5)
             scene.arrow((a, y + 238), (a, y + 261))
@@ -229,8 +243,7 @@ def latent(
         scene.arrow((a, y + 56), (a, y + 112))
         scene.box(left, y + 112, w, 30, "Ω_{k}^{T} q", role=QUERY, radius=5)
         scene.arrow((a, y + 142), (a, y + 160))
-        scene.line((b, y + 142), (b, y + 175))
-        scene.arrow((b, y + 175), (a + w / 2 + 2, y + 175))
+        read(scene, b, y + 142, a + w / 2 + 2, ("as keys", "as values"), y + 175, y + 223)
         scene.box(left, y + 160, w, 30, "weights", role=WEIGHTS, radius=5)
         scene.arrow((a, y + 190), (a, y + 208))
         scene.box(left, y + 208, w, 30, "average of c", role=VALUE, radius=5)
@@ -257,7 +270,7 @@ def experts(
     *,
     title: str = "A token and two of its experts",
 ) -> Drawing:
-    """A token, the router's probabilities as bars, the experts of which k are used, and their sum.
+    """A token, the router's probabilities as bars, the experts of which k read the token, and their sum.
 
     Args:
         token: its word.
@@ -277,37 +290,42 @@ def experts(
     listing = ", ".join(f"{i + 1}: {number(p, 2)}" for i, p in enumerate(shares))
     used = " and ".join(f"expert {i + 1} with gate {gates[i]}" for i in sorted(best))
     description = (
-        f"The token {token} goes to the router, which gives each of {len(shares)} experts a probability, "
-        f"drawn as bars: {listing}. The {k} largest are used, in full colour: {used}. Their outputs, "
-        "times the gates, are summed. The others compute nothing for this token."
+        f'The token "{token}", a vector x, goes to the router, which gives each of {len(shares)} experts a '
+        f"probability, drawn as bars: {listing}. The {k} largest are used, in full colour: {used}. A line "
+        "leads past the router from the token to these experts, which read x. Their outputs, times the "
+        "gates, are summed. The others compute nothing for this token."
     )
 
     def layout(room: Pixels, size: Pixels) -> Scene:
         scene = Scene(room, size=size)
-        step = room / len(shares)
+        wide = room - 26  # on the right the token itself goes down to its experts
+        step, middle, rail = wide / len(shares), wide / 2, room - 9
         xs = [(i + 0.5) * step for i in range(len(shares))]
-        scene.token(room / 2, 2, token, 110, role=STREAM)
-        scene.arrow((room / 2, 32), (room / 2, 50))
-        scene.box(0, 50, room, 28, "router: softmax(Ω_{e} x)", radius=5)
+        scene.token(middle, 2, f"“{token}”", 110, role=STREAM)
+        scene.arrow((middle, 32), (middle, 50))
+        scene.text(middle + 14, 41, "x", muted=True)
+        scene.box(0, 50, wide, 28, "router: softmax(Ω_{e} x)", radius=5)
         base = 150.0
-        scene.line((0, base), (room, base))
+        scene.line((0, base), (wide, base))
+        scene.line((middle + 55, 17), (rail, 17), (rail, base + 33), (xs[min(best)], base + 33), role=STREAM)
+        scene.text(rail - 12, 29, "x", muted=True)
         for i, (x, p) in enumerate(zip(xs, shares, strict=True)):
             scene.bar(x, base, 0.5 * step, 50 * p / max(shares), WEIGHTS)
             scene.text(x, base + 12, number(p, 2), size=max(LEAST, size - 1), muted=i not in best)
             on = i in best
             if on:
-                scene.arrow((x, base + 24), (x, base + 44), role=WEIGHTS, width=2.5)
+                scene.arrow((x, base + 33), (x, base + 54), role=STREAM, width=2.5)
             scene.box(
-                x - step / 2 + 3, base + 44, step - 6, 34, f"{i + 1}",
+                x - step / 2 + 3, base + 54, step - 6, 34, f"{i + 1}",
                 role=QUERY if on else None, strength="full" if on else "faint", radius=5,
             )  # fmt: skip
             if on:
-                scene.arrow((x, base + 78), (room / 2, base + 122), role=WEIGHTS, width=2.5)
-                side = -1 if x < room / 2 else 1
-                scene.text(x + side * 6, base + 98, f"× {gates[i]}", anchor="end" if side < 0 else "start")
-        scene.token(room / 2, base + 124, "sum", 110, role=VALUE)
-        scene.text(0, base + 138, "1 to " + f"{len(shares)}: MLPs", anchor="start", muted=True)
-        scene.height = base + 156
+                scene.arrow((x, base + 88), (middle, base + 132), role=WEIGHTS, width=2.5)
+                side = -1 if x < middle else 1
+                scene.text(x + side * 6, base + 108, f"× {gates[i]}", anchor="end" if side < 0 else "start")
+        scene.token(middle, base + 134, "sum", 110, role=VALUE)
+        scene.text(0, base + 148, "1 to " + f"{len(shares)}: MLPs", anchor="start", muted=True)
+        scene.height = base + 166
         return scene
 
     return Drawing(title, description, layout(560, 15), layout(PHONE, 13))

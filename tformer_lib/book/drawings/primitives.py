@@ -281,11 +281,24 @@ class Scene:
         place = (_at(x - width / 2), _at(base - height), _at(width), _at(height))
         self.elements.append(drawsvg.Rectangle(*place, fill=role.fill))
 
-    def area(self, *points: tuple[Pixels, Pixels], role: Role | None = None, shade: Pixels = 0.0) -> None:
-        """A tinted region between the points; `shade` is as that of a pale box."""
+    def area(
+        self,
+        *points: tuple[Pixels, Pixels],
+        role: Role | None = None,
+        shade: Pixels = 0.0,
+        opacity: Pixels | None = None,
+    ) -> None:
+        """A tinted region between the points; `shade` as that of a pale box, `opacity` is taken as it is."""
         fill = "currentColor" if role is None else role.fill
         corners = [_at(value) for point in points for value in point]
-        self.elements.append(drawsvg.Lines(*corners, close=True, fill=fill, fill_opacity=_shade(shade)))
+        self.elements.append(
+            drawsvg.Lines(
+                *corners,
+                close=True,
+                fill=fill,
+                fill_opacity=_shade(shade) if opacity is None else round(opacity, 2),
+            )
+        )
 
     def picture(self, x: Pixels, y: Pixels, side: Pixels, ink: Sequence[Sequence[Pixels]]) -> None:
         """A square image, ink from 0 to 1 in the colour of the text; cells with next to none are left out."""
@@ -296,6 +309,19 @@ class Scene:
                     place = (_at(x + j * cell), _at(y + i * cell), _at(cell), _at(cell))
                     fill = {"fill": "currentColor", "fill_opacity": round(0.85 * float(amount), 2)}
                     self.elements.append(drawsvg.Rectangle(*place, **fill))
+
+    def greys(
+        self, x: Pixels, y: Pixels, width: Pixels, height: Pixels, rows: Sequence[Sequence[Pixels]]
+    ) -> None:
+        """An image from 0, black, to 1, white, on any page; what is no number is left out."""
+        w, h, image = width / len(rows[0]), height / len(rows), drawsvg.Group(shape_rendering="crispEdges")
+        for i, row in enumerate(rows):
+            for j, value in enumerate(row):
+                if not math.isnan(value):
+                    place = (_at(x + j * w), _at(y + i * h), _at(w), _at(h))
+                    level = round(255 * min(max(float(value), 0.0), 1.0))
+                    image.append(drawsvg.Rectangle(*place, fill=f"#{level:02x}{level:02x}{level:02x}"))
+        self.elements.append(image)
 
     def face(self, x: Pixels, y: Pixels, radius: Pixels) -> None:
         """A circle, with a mark at twelve o'clock."""

@@ -330,6 +330,159 @@ bits_per_pixel.mistake(
     lambda Z, tokens: bits_per_pixel(Z[:, :, :-1], tokens[:, 1:]),
 )
 
+# What a completion costs
+
+
+class _Reader:
+    """A causal toy in place of a GPT: logits of the tokens read so far, those of long ago counting less."""
+
+    def __init__(self, table: Tensor):
+        self.table = table
+
+    def __call__(self, tokens: Tensor) -> Tensor:
+        state, rows = torch.zeros(len(tokens), self.table.shape[1]), []
+        for n in range(tokens.shape[1]):
+            state = self.table[tokens[:, n]] + 0.6 * state
+            rows.append(state)
+        return torch.stack(rows, dim=1)
+
+    def __repr__(self) -> str:
+        return f"a model of {len(self.table)} tokens"
+
+
+def _completion_inputs(g: torch.Generator) -> list[tuple]:
+    def draw(b: int, n: int, given: int, levels: int) -> tuple:
+        model = _Reader(2 * torch.randn(levels + 1, levels + 1, generator=g))
+        return model, torch.randint(levels, (b, n), generator=g), given, levels
+
+    return [
+        draw(3, 8, 4, 4),
+        draw(2, 9, 3, 2),
+        draw(1, 6, 5, 3),  # only the last pixel is missing
+        draw(4, 5, 0, 4),  # nothing is given
+        draw(2, 2, 1, 5),
+        draw(1, 1, 0, 2),
+    ]
+
+
+@exercise("image_gpt.completion_loss", inputs=_completion_inputs)
+def completion_loss(model: Callable[[Tensor], Tensor], x: Tensor, given: int, levels: int) -> Tensor:
+    """The mean of -ln p over the pixels from `given` on, each after all before it: (B, N) -> one number.
+    The model turns tokens (B, n) into logits (B, n, levels + 1); the start token is `levels`.
+    """
+    rows = torch.nn.functional.pad(x, (1, 0), value=levels)
+    logits = model(rows[:, :-1])[:, given:]
+    return torch.nn.functional.cross_entropy(logits.flatten(0, 1), x[:, given:].flatten())
+
+
+def _completion_with(
+    log_p: Callable[[Tensor, int], Tensor] = lambda Z, levels: Z.log_softmax(-1),
+    read: Callable[[Tensor, int], Tensor] = lambda x, levels: torch.cat(
+        [torch.full_like(x[:, :1], levels), x[:, :-1]], dim=1
+    ),
+    part: Callable[[Tensor, int], Tensor] = lambda costs, given: costs[:, given:],
+    of: Callable[[Tensor], Tensor] = lambda costs: costs.mean(),
+) -> Callable[[Callable, Tensor, int, int], Tensor]:
+    """Another loss: other tokens read, another part of the pixels, or another number made of their costs."""
+
+    def variant(model: Callable[[Tensor], Tensor], x: Tensor, given: int, levels: int) -> Tensor:
+        costs = -log_p(model(read(x, levels)), levels).gather(2, x[:, :, None])[:, :, 0]
+        return of(part(costs, given))
+
+    return variant
+
+
+def _half_alone(model: Callable[[Tensor], Tensor], x: Tensor, given: int, levels: int) -> Tensor:
+    return completion_loss(model, x[:, given:], 0, levels)
+
+
+def _without_start(model: Callable[[Tensor], Tensor], x: Tensor, given: int, levels: int) -> Tensor:
+    first = max(given, 1)
+    logits = model(x[:, :-1])[:, first - 1 :]
+    return torch.nn.functional.cross_entropy(logits.flatten(0, 1), x[:, first:].flatten())
+
+
+completion_loss.mistake(
+    "all pixels counted",
+    "You average over all pixels. The given ones are read, and only those from `given` on are paid for.",
+    _completion_with(part=lambda costs, given: costs),
+)
+
+completion_loss.mistake(
+    "the given pixels counted",
+    "You average over the pixels that are given. What is asked is the cost of those that are missing.",
+    _completion_with(part=lambda costs, given: costs[:, :given]),
+)
+
+completion_loss.mistake(
+    "the missing half read by itself",
+    "Your model reads the missing pixels without the given ones before them. Let it read the whole row, and "
+    "leave the given places out of the mean.",
+    _half_alone,
+)
+
+completion_loss.mistake(
+    "the pixel reads itself",
+    "Your model reads the pixel that it is asked for. Put the start token before the row and leave the last "
+    "pixel out: place n has then read the pixels before n.",
+    _completion_with(read=lambda x, levels: x),
+)
+
+completion_loss.mistake(
+    "no start token",
+    "Your row has no start token. The model was trained on rows that begin with it, and without it there is "
+    "nothing from which to predict the first pixel.",
+    _without_start,
+)
+
+completion_loss.mistake(
+    "start token 0",
+    "Your start token is 0, which is a grey. Its number is `levels`, one more than the lightest grey.",
+    _completion_with(read=lambda x, levels: torch.nn.functional.pad(x, (1, 0))[:, :-1]),
+)
+
+completion_loss.mistake(
+    "one place too late",
+    "You leave out the first missing pixel. The start token has moved the rows by one already: place `given` "
+    "is asked for pixel `given`.",
+    _completion_with(part=lambda costs, given: costs[:, given + 1 :]),
+)
+
+completion_loss.mistake(
+    "summed",
+    "You add up the costs. Their mean is wanted, over the missing pixels of all images.",
+    _completion_with(of=lambda costs: costs.sum()),
+)
+
+completion_loss.mistake(
+    "per image",
+    "You add up the costs of an image and average over the images. Divide by the missing pixels, too.",
+    _completion_with(of=lambda costs: costs.sum(1).mean()),
+)
+
+completion_loss.mistake(
+    "divided by all pixels",
+    "You divide by the number of all pixels. Only the missing ones were paid for.",
+    lambda model, x, given, levels: (
+        completion_loss(model, x, given, levels) * (x.shape[1] - given) / x.shape[1]
+    ),
+)
+
+completion_loss.mistake(
+    "bits for nats",
+    "These are bits. The loss is in nats: a natural logarithm.",
+    _completion_with(of=lambda costs: costs.mean() / math.log(2)),
+)
+
+completion_loss.mistake(
+    "the start token left out of the softmax",
+    "Your probabilities are among the greys alone. The model has levels + 1 outputs, and what the "
+    "start token gets is missing elsewhere: take the softmax over all of them.",
+    _completion_with(
+        lambda Z, levels: torch.cat([Z[..., :levels].log_softmax(-1), torch.zeros_like(Z[..., :1])], dim=-1)
+    ),
+)
+
 # The previous pixel
 
 
@@ -546,6 +699,152 @@ exact_velocity.mistake(
     _weighed(lambda y, t, X: (e := (-_distances(y, t, X) / (2 * t**2)).exp()) / e.sum()),
 )
 
+# Heun's step
+
+
+class _Field:
+    """A velocity that is a linear map of the pixels and bends in time."""
+
+    def __init__(self, matrix: Tensor, push: Tensor):
+        self.matrix, self.push = matrix, push
+
+    def __call__(self, x: Tensor, t: float) -> Tensor:
+        return (1 + t * t) * x @ self.matrix + math.sin(3 * t) * self.push
+
+    def __repr__(self) -> str:
+        return f"a velocity of {len(self.push)} pixels"
+
+
+class _ToTwo:
+    """The exact velocity of a pixel that is -1 or 1 equally often; it has no value at t = 0."""
+
+    def __call__(self, x: Tensor, t: float) -> Tensor:
+        t = torch.tensor(t, dtype=x.dtype)
+        return (x - ((1 - t) * x / t.square()).tanh()) / t
+
+    def __repr__(self) -> str:
+        return "the exact velocity of a pixel that is -1 or 1"
+
+
+def _fields(g: torch.Generator) -> list[tuple]:
+    def draw(b: int, d: int, steps: int) -> tuple:
+        field = _Field(torch.randn(d, d, generator=g) / d, torch.randn(d, generator=g))
+        return field, torch.randn(b, d, generator=g), steps
+
+    return [
+        draw(2, 3, 4),
+        draw(3, 2, 2),
+        draw(1, 4, 7),
+        draw(4, 1, 1),  # a single step
+        (_ToTwo(), torch.tensor([[0.7], [-0.4], [1.3]]), 3),
+        draw(2, 5, 10),
+    ]
+
+
+@exercise("image_gpt.heun_images", inputs=_fields)
+def heun_images(v: Callable[[Tensor, float], Tensor], x: Tensor, steps: int) -> Tensor:
+    """From noise x at t = 1 down to t = 0 along v, in equal steps of Heun's method, the last one of Euler's.
+    A step of Heun's takes the mean of the velocity where it begins and where Euler's step would end.
+    """
+    h = 1 / steps
+    for k in range(steps, 0, -1):
+        first = v(x, k / steps)
+        there = x - h * first
+        if k > 1:
+            there = x - h * (first + v(there, (k - 1) / steps)) / 2
+        x = there
+    return x
+
+
+def _heun_with(
+    step: Callable[[Callable, Tensor, float, float], Tensor], last: bool = False
+) -> Callable[[Callable, Tensor, int], Tensor]:
+    """Other steps from t to t - h; in the last, as in all others where `last` says so."""
+
+    def variant(v: Callable[[Tensor, float], Tensor], x: Tensor, steps: int) -> Tensor:
+        for k in range(steps, 0, -1):
+            t, h = k / steps, 1 / steps
+            x = step(v, x, t, h) if k > 1 or last else x - h * v(x, t)
+        return x
+
+    return variant
+
+
+def _upwards(v: Callable[[Tensor, float], Tensor], x: Tensor, steps: int) -> Tensor:
+    for k in range(steps):
+        first = v(x, k / steps)
+        x = x + (first + v(x + first / steps, (k + 1) / steps)) / 2 / steps
+    return x
+
+
+heun_images.mistake(
+    "Euler's steps",
+    "These are Euler's steps: each follows the velocity where it begins. Heun's look once more at the end of "
+    "that step and take the mean of both.",
+    _heun_with(lambda v, x, t, h: x - h * v(x, t)),
+)
+
+heun_images.mistake(
+    "the last step like the others",
+    "Your last step asks for the velocity at t = 0, where the exact one divides by zero. Let the last step "
+    "be Euler's.",
+    _heun_with(lambda v, x, t, h: x - h * (v(x, t) + v(x - h * v(x, t), t - h)) / 2, last=True),
+)
+
+heun_images.mistake(
+    "second velocity at the old place",
+    "Your second velocity is taken at the later time, but where the step began. Take it where "
+    "Euler's step ends.",
+    _heun_with(lambda v, x, t, h: x - h * (v(x, t) + v(x, t - h)) / 2),
+)
+
+heun_images.mistake(
+    "second velocity at the old time",
+    "Your second velocity is taken where Euler's step ends, but at the old time. There the time "
+    "is t - 1 / steps.",
+    _heun_with(lambda v, x, t, h: x - h * (v(x, t) + v(x - h * v(x, t), t)) / 2),
+)
+
+heun_images.mistake(
+    "second velocity alone",
+    "You follow the velocity at the end of Euler's step alone. Heun takes the mean of both.",
+    _heun_with(lambda v, x, t, h: x - h * v(x - h * v(x, t), t - h)),
+)
+
+heun_images.mistake(
+    "not halved",
+    "You add both velocities, so each of your steps is twice as long. Take their mean.",
+    _heun_with(lambda v, x, t, h: x - h * (v(x, t) + v(x - h * v(x, t), t - h))),
+)
+
+heun_images.mistake(
+    "from the trial's end",
+    "You go on from where Euler's step ended. That was a trial: the step begins again at the old x, with the "
+    "mean velocity.",
+    _heun_with(
+        lambda v, x, t, h: (there := x - h * v(x, t)) - h * (v(x, t) + v(there, t - h)) / 2,
+    ),
+)
+
+heun_images.mistake(
+    "midpoint",
+    "This is the midpoint rule: one velocity, half a step ahead. Heun takes the mean of the velocities at "
+    "both ends.",
+    _heun_with(lambda v, x, t, h: x - h * v(x - h / 2 * v(x, t), t - h / 2)),
+)
+
+heun_images.mistake(
+    "further into noise",
+    "You add the velocity, which leads into noise. Time goes down here: subtract it.",
+    _heun_with(lambda v, x, t, h: x + h * (v(x, t) + v(x + h * v(x, t), t - h)) / 2),
+)
+
+heun_images.mistake(
+    "upwards in time",
+    "Your time goes from 0 to 1. Noise is at t = 1, and the images are at t = 0.",
+    _upwards,
+)
+
 # What a hidden state knows
 
 
@@ -739,7 +1038,7 @@ axes.mistake(
 
 axes.mistake(
     "a frame for the rest",
-    "You have a frame more, which would reach beyond the end of the signal. A rest that is "
+    "You have a frame more, which would reach beyond the end of the signal. A remainder that is "
     "shorter than a frame is left out.",
     _axes_with(frames=lambda samples, frame, hop: 1 + math.ceil((samples - frame) / hop)),
 )

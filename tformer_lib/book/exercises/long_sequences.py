@@ -574,6 +574,256 @@ linear_step.mistake(
     _output_last,
 )
 
+# The delta rule
+
+
+def _delta_inputs(g: torch.Generator) -> list[tuple]:
+    def draw(dh: int, dv: int, n: int, size: float = 1.0) -> tuple:
+        K = size * torch.nn.functional.normalize(torch.randn(dh, n, generator=g), dim=0)
+        U, V = torch.randn(dv, dh, generator=g), torch.randn(dv, n, generator=g)
+        return U, K, V, torch.rand(n, generator=g)
+
+    U, K, V, _ = draw(4, 2, 5)
+    return [
+        draw(4, 3, 6),
+        draw(3, 5, 4),
+        draw(2, 2, 7, size=1.3),  # keys need not have length 1
+        (U, K, V, torch.ones(5)),
+        draw(3, 1, 2),
+        draw(2, 3, 1),  # a chunk of one
+    ]
+
+
+@exercise("long_sequences.delta_writes", inputs=_delta_inputs)
+def delta_writes(U: Tensor, K: Tensor, V: Tensor, beta: Tensor) -> Tensor:
+    """C (Dv, n), whose column c_n token n of a chunk writes: (Dv, Dh), (Dh, n), (Dv, n), (n,) -> (Dv, n).
+    c_n + beta_n sum over i < n of (k_i . k_n) c_i = beta_n (v_n - U k_n), U being the state before the chunk.
+    """
+    C = torch.zeros_like(V)
+    for n in range(V.shape[1]):
+        before = C[:, :n] @ (K[:, :n].T @ K[:, n])  # what the chunk has written so far, read by k_n
+        C[:, n] = beta[n] * (V[:, n] - U @ K[:, n] - before)
+    return C
+
+
+def _writes_with(
+    before: Callable[..., Tensor] = lambda C, K, V, b, n: C[:, :n] @ (K[:, :n].T @ K[:, n]),
+    write: Callable[..., Tensor] = lambda b, wanted, before: b * (wanted - before),
+) -> Callable[..., Tensor]:
+    """The writes with another sum over the chunk, or another combination of it with what is wanted."""
+
+    def variant(U: Tensor, K: Tensor, V: Tensor, beta: Tensor) -> Tensor:
+        C = torch.zeros_like(V)
+        for n in range(V.shape[1]):
+            wanted = V[:, n] - U @ K[:, n]
+            C[:, n] = write(beta[n], wanted, before(C, K, V, beta, n))
+        return C
+
+    return variant
+
+
+def _backwards(U: Tensor, K: Tensor, V: Tensor, beta: Tensor) -> Tensor:
+    return delta_writes(U, K.flip(1), V.flip(1), beta.flip(0)).flip(1)
+
+
+def _own_key(U: Tensor, K: Tensor, V: Tensor, beta: Tensor) -> Tensor:
+    system = (beta * (K.T @ K)).triu()
+    return torch.linalg.solve(torch.eye(len(beta)) + system, beta * (V - U @ K), left=False)
+
+
+delta_writes.mistake(
+    "added without looking",
+    "You write beta times the value, whatever the state says already. Only the error is written.",
+    lambda U, K, V, beta: beta * V,
+)
+
+delta_writes.mistake(
+    "state before the chunk alone",
+    "Each of your tokens reads the state before the chunk. Token n also reads what the tokens before it "
+    "in the chunk have written: the sum over i < n.",
+    lambda U, K, V, beta: beta * (V - U @ K),
+)
+
+delta_writes.mistake(
+    "state before the chunk forgotten",
+    "Your chunk begins with an empty state. What U already answers to a key has to be subtracted from "
+    "its value.",
+    lambda U, K, V, beta: delta_writes(torch.zeros_like(U), K, V, beta),
+)
+
+delta_writes.mistake(
+    "rate forgotten in the sum",
+    "Your sum over earlier tokens is not multiplied by beta_n. The rate multiplies the whole error.",
+    _writes_with(write=lambda b, wanted, before: b * wanted - before),
+)
+
+delta_writes.mistake(
+    "rates forgotten",
+    "You write the whole error, as if every rate were 1.",
+    lambda U, K, V, beta: delta_writes(U, K, V, torch.ones_like(beta)),
+)
+
+delta_writes.mistake(
+    "values in place of writes",
+    "Your sum holds beta_i v_i, what earlier tokens would write if they only added. What they do write "
+    "is c_i, which you have solved for already.",
+    _writes_with(before=lambda C, K, V, b, n: (b[:n] * V[:, :n]) @ (K[:, :n].T @ K[:, n])),
+)
+
+delta_writes.mistake(
+    "sign of the sum",
+    "You add what the chunk has written so far. It is part of the state's answer, which is subtracted.",
+    _writes_with(before=lambda C, K, V, b, n: -C[:, :n] @ (K[:, :n].T @ K[:, n])),
+)
+
+delta_writes.mistake(
+    "later tokens",
+    "You begin at the last token, so that each sees the writes after it. Causal writes see those before.",
+    _backwards,
+)
+
+delta_writes.mistake(
+    "own key in the sum",
+    "Your sum runs to n itself. A token's error is that of the state before its own write: i < n.",
+    _own_key,
+)
+
+
+def _gated_inputs(g: torch.Generator) -> list[tuple]:
+    def draw(dh: int, dv: int, n: int) -> tuple:
+        K = torch.nn.functional.normalize(torch.randn(dh, n, generator=g), dim=0)
+        U, Q, V = (torch.randn(*shape, generator=g) for shape in ((dv, dh), (dh, n), (dv, n)))
+        return U, Q, K, V, torch.rand(n, generator=g), 0.3 + 0.7 * torch.rand(n, generator=g)
+
+    U, Q, K, V, beta, _ = draw(3, 2, 4)
+    return [draw(4, 3, 6), draw(3, 5, 4), draw(2, 2, 7), (U, Q, K, V, beta, torch.ones(4)), draw(2, 3, 1)]
+
+
+def _gated(
+    state: Callable[[Tensor], Tensor] = lambda G: G,
+    system: Callable[[Tensor], Tensor] = lambda D: D,
+    read: Callable[[Tensor], Tensor] = lambda D: D,
+    kept: Callable[[Tensor], Tensor] = lambda G: G[-1],
+    written: Callable[[Tensor], Tensor] = lambda D: D[:, -1],
+    products: Callable[[Tensor], Tensor] = lambda gate: gate.cumprod(0),
+    between: Callable[[Tensor], Tensor] = lambda G: G / G[:, None],
+) -> Callable[..., tuple[Tensor, Tensor]]:
+    """A chunk of the gated delta rule, in which each place where a gate stands can be changed."""
+
+    def variant(
+        U: Tensor, Q: Tensor, K: Tensor, V: Tensor, beta: Tensor, gate: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        G = products(gate)
+        D = between(G)
+        coefficients = (beta * system(D) * (K.T @ K)).triu(1)
+        right = beta * (V - state(G) * (U @ K))
+        C = torch.linalg.solve_triangular(coefficients, right, upper=True, left=False, unitriangular=True)
+        Y = state(G) * (U @ Q) + C @ (read(D) * (K.T @ Q)).triu()
+        return Y, kept(G) * U + (C * written(D)) @ K.T
+
+    return variant
+
+
+@exercise("long_sequences.gated_chunk", inputs=_gated_inputs)
+def gated_chunk(
+    U: Tensor, Q: Tensor, K: Tensor, V: Tensor, beta: Tensor, gate: Tensor
+) -> tuple[Tensor, Tensor]:
+    """(Y, U'), (Dv, n) and (Dv, Dh): a chunk of the gated delta rule after the state U (Dv, Dh).
+    Q, K are (Dh, n), V is (Dv, n), beta and gate (n,). A token's gate multiplies the state before it writes.
+    """
+    G = gate.cumprod(dim=0)  # what is left of U at each token
+    D = G / G[:, None]  # entry (i, n): what is left of write i at token n
+    system = (beta * D * (K.T @ K)).triu(1)
+    right = beta * (V - G * (U @ K))
+    C = torch.linalg.solve_triangular(system, right, upper=True, left=False, unitriangular=True)
+    Y = G * (U @ Q) + C @ (D * (K.T @ Q)).triu()
+    return Y, G[-1] * U + (C * D[:, -1]) @ K.T
+
+
+def _no_gate(x: Tensor) -> Tensor:
+    return torch.ones_like(x)
+
+
+gated_chunk.mistake(
+    "gate forgotten",
+    "This is the delta rule without a gate: nothing fades.",
+    lambda U, Q, K, V, beta, gate: gated_chunk(U, Q, K, V, beta, torch.ones_like(gate)),
+)
+
+gated_chunk.mistake(
+    "state does not fade for the tokens",
+    "Token n finds the state before the chunk multiplied by all gates up to its own. In yours it finds "
+    "all of it.",
+    _gated(state=_no_gate),
+)
+
+gated_chunk.mistake(
+    "writes do not fade inside the chunk",
+    "The state before the chunk fades in yours, but the chunk's own writes do not. A write by token i is "
+    "multiplied by every gate after i.",
+    _gated(between=lambda G: torch.ones(len(G), len(G))),
+)
+
+gated_chunk.mistake(
+    "system without gates",
+    "The gates are missing from the triangular system: an earlier write that a key reads has faded in "
+    "between.",
+    _gated(system=_no_gate),
+)
+
+gated_chunk.mistake(
+    "outputs without gates",
+    "Your queries read the chunk's own writes as if they had not faded.",
+    _gated(read=_no_gate),
+)
+
+gated_chunk.mistake(
+    "old state kept whole",
+    "The state that you hand on still holds all of U. All gates of the chunk have multiplied it.",
+    _gated(kept=lambda G: torch.ones(())),
+)
+
+gated_chunk.mistake(
+    "writes kept whole",
+    "The state that you hand on holds the chunk's writes as they were written. Each has faded until the "
+    "chunk's end.",
+    _gated(written=lambda D: torch.ones(len(D))),
+)
+
+gated_chunk.mistake(
+    "fades after writing",
+    "Your gate multiplies the state after the token has written and read. It comes first: a token's own "
+    "gate is in the product that multiplies the state before it.",
+    lambda U, Q, K, V, beta, gate: _gated(products=lambda g: torch.cat((g[:1] * 0 + 1, g[:-1])).cumprod(0))(
+        U, Q, K, V, beta, gate
+    ),
+)
+
+gated_chunk.mistake(
+    "last gate only",
+    "You use each token's own gate alone. Between token i and token n every gate multiplies: a product.",
+    _gated(products=lambda gate: gate),
+)
+
+gated_chunk.mistake(
+    "quotient turned round",
+    "Your factor between two tokens is the inverse, so writes grow. Between i and n it is G_n over G_i.",
+    _gated(between=lambda G: G[:, None] / G),
+)
+
+gated_chunk.mistake(
+    "gates before the write too",
+    "You multiply a write by all gates up to token n, also by those before it was written. Divide by the "
+    "product up to i.",
+    _gated(between=lambda G: G.expand(len(G), len(G))),
+)
+
+gated_chunk.mistake(
+    "state first",
+    "You return the state first. The outputs come first, then the state.",
+    lambda *inputs: gated_chunk(*inputs)[::-1],
+)
+
 # Low rank
 
 

@@ -129,85 +129,97 @@ qk_norm.mistake(
     lambda x, n_heads, gain: qk_norm(x, n_heads, gain).view(len(x), n_heads, -1),
 )
 
-# The hidden width of SwiGLU
+# The gated MLP
 
 
-@exercise(
-    "modern_decoder.swiglu_width",
-    inputs=lambda g: [
-        (16384, 256),
-        (2304, 64),
-        (2304, 256),
-        (3072, 1),
-        (512, 1),
-        (100, 32),
-        *((d_hidden, 256) for d_hidden in (383, 384, 385, 386)),  # about two thirds of 384, which is 256
-        (1, 1),
-        (3, 2),
-        (2, 8),
-    ],
-)
-def swiglu_width(d_hidden: int, multiple: int) -> int:
-    """The smallest multiple of `multiple` that is at least 2 F / 3, for F = `d_hidden`: a whole number.
+def _swiglu_inputs(g: torch.Generator) -> list[tuple]:
+    def case(tokens: int, d: int, d_hidden: int, size: float = 1.0) -> tuple:
+        shapes = (tokens, d), (d_hidden, d), (d_hidden, d), (d, d_hidden)
+        return tuple(size * torch.randn(*shape, generator=g) for shape in shapes)
 
-    SwiGLU has three matrices of that width where the MLP has two of width F: 3 F' >= 2 F.
-    """
-    return multiple * math.ceil(2 * d_hidden / (3 * multiple))
+    return [
+        case(3, 4, 6),
+        case(2, 4, 4),  # square maps: nothing tells them from their transposes
+        case(4, 3, 8),
+        case(2, 3, 5, 3.0),  # gates far from zero
+        case(1, 1, 1),
+        (torch.tensor([[1.0]]), torch.tensor([[-2.0]]), torch.tensor([[3.0]]), torch.tensor([[1.0]])),
+        (torch.zeros(2, 4), *case(2, 4, 6)[1:]),
+    ]
 
 
-swiglu_width.mistake(
-    "half the width",
-    "You halve the width, as if one matrix had become two. Two have become three: 3 F' = 2 F.",
-    lambda d_hidden, multiple: multiple * math.ceil(d_hidden / (2 * multiple)),
-)
+@exercise("modern_decoder.swiglu", inputs=_swiglu_inputs, tolerance=1e-4)
+def swiglu(x: Tensor, W_gate: Tensor, W_in: Tensor, W_out: Tensor) -> Tensor:
+    """W_out (SiLU(W_gate x) * W_in x) for each token, SiLU(a) = a / (1 + exp(-a)): (N, D) -> (N, D)."""
+    gate = x @ W_gate.T
+    return (gate * gate.sigmoid() * (x @ W_in.T)) @ W_out.T
 
-swiglu_width.mistake(
-    "three halves",
-    "Your width grows. There is one matrix more, so that each has to be narrower: 3 F' = 2 F.",
-    lambda d_hidden, multiple: multiple * math.ceil(3 * d_hidden / (2 * multiple)),
-)
 
-swiglu_width.mistake(
-    "width kept",
-    "You round the width of the MLP itself. Three matrices instead of two have to be narrower: 3 F' = 2 F.",
-    lambda d_hidden, multiple: multiple * math.ceil(d_hidden / multiple),
+def _gated_with(
+    join: Callable[[Tensor, Tensor], Tensor],
+) -> Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]:
+    """Another way to join what the gate's map and the other map make of a token."""
+    return lambda x, W_gate, W_in, W_out: join(x @ W_gate.T, x @ W_in.T) @ W_out.T
+
+
+swiglu.mistake(
+    "sigmoid for SiLU",
+    "Your gate is the sigmoid alone. SiLU multiplies it by its argument: a / (1 + exp(-a)).",
+    _gated_with(lambda gate, h: gate.sigmoid() * h),
 )
 
-swiglu_width.mistake(
-    "rounded down",
-    "You round down to the multiple; round up.",
-    lambda d_hidden, multiple: multiple * (2 * d_hidden // (3 * multiple)),
+swiglu.mistake(
+    "SiLU on the other map",
+    "You apply SiLU to W_in x. The gate is what W_gate makes, and SiLU goes there.",
+    _gated_with(lambda gate, h: gate * torch.nn.functional.silu(h)),
 )
 
-swiglu_width.mistake(
-    "rounded to the nearest",
-    "You round to the nearest multiple; round up, so that the model is not smaller than the one it replaces.",
-    lambda d_hidden, multiple: multiple * round(2 * d_hidden / (3 * multiple)),
+swiglu.mistake(
+    "SiLU of the product",
+    "You multiply the two maps first and apply SiLU to the product. It belongs to the gate alone.",
+    _gated_with(lambda gate, h: torch.nn.functional.silu(gate * h)),
 )
 
-swiglu_width.mistake(
-    "cut to a whole number first",
-    "You cut 2 F / 3 to a whole number before you round it up. Where it lies just above a multiple, "
-    "SwiGLU then has too few parameters: round up once, at the end.",
-    lambda d_hidden, multiple: multiple * math.ceil(2 * d_hidden // 3 / multiple),
+swiglu.mistake(
+    "SiLU on both",
+    "You apply SiLU to both maps. The second, W_in x, is let through as it is.",
+    _gated_with(lambda gate, h: torch.nn.functional.silu(gate) * torch.nn.functional.silu(h)),
 )
 
-swiglu_width.mistake(
-    "not rounded to the multiple",
-    "Your width is no multiple of what was asked for.",
-    lambda d_hidden, multiple: math.ceil(2 * d_hidden / 3),
+swiglu.mistake(
+    "no activation",
+    "You multiply the two maps as they are. Apply SiLU to that of W_gate.",
+    _gated_with(lambda gate, h: gate * h),
 )
 
-swiglu_width.mistake(
-    "a multiple too many",
-    "You add a multiple even where the width is one already.",
-    lambda d_hidden, multiple: multiple * (2 * d_hidden // (3 * multiple) + 1),
+swiglu.mistake(
+    "added",
+    "You add the gate to the other map. A gate multiplies, entry by entry.",
+    _gated_with(lambda gate, h: torch.nn.functional.silu(gate) + h),
 )
 
-swiglu_width.mistake(
-    "how many multiples",
-    "You return how many multiples are needed. The width is that many times `multiple`.",
-    lambda d_hidden, multiple: math.ceil(2 * d_hidden / (3 * multiple)),
+swiglu.mistake(
+    "other map left out",
+    "You never use W_in: that is an MLP with SiLU and two matrices. Multiply by W_in x as well.",
+    _gated_with(lambda gate, h: torch.nn.functional.silu(gate)),
+)
+
+swiglu.mistake(
+    "GELU",
+    "Your gate is GELU: that is GEGLU, a sister. SwiGLU takes SiLU, a / (1 + exp(-a)).",
+    _gated_with(lambda gate, h: torch.nn.functional.gelu(gate) * h),
+)
+
+swiglu.mistake(
+    "ReLU",
+    "Your gate is ReLU, which is 0 below zero. SiLU, a / (1 + exp(-a)), is a little negative there.",
+    _gated_with(lambda gate, h: gate.relu() * h),
+)
+
+swiglu.mistake(
+    "maps back left out",
+    "You return F' features a token. The last map, W_out, takes them back to D.",
+    lambda x, W_gate, W_in, W_out: torch.nn.functional.silu(x @ W_gate.T) * (x @ W_in.T),
 )
 
 # Heads that share keys
@@ -279,84 +291,239 @@ share_heads.mistake(
     lambda k, n_heads: k[:, :1].expand(-1, n_heads, -1, -1),
 )
 
-# The bytes of a cache
+# One token against a cache of latents
+
+
+def _latent_inputs(g: torch.Generator) -> list[tuple]:
+    def case(heads: int, d_head: int, d_latent: int, d_rotary: int, tokens: int) -> tuple:
+        shapes = (heads, d_head), (heads, d_rotary), (tokens, d_latent), (tokens, d_rotary)
+        return tuple(
+            torch.randn(*shape, generator=g) for shape in (*shapes, *[(heads, d_head, d_latent)] * 2)
+        )
+
+    return [
+        case(2, 3, 5, 2, 4),
+        case(3, 2, 4, 4, 6),
+        case(2, 4, 4, 2, 3),  # keys as wide as latents
+        case(2, 3, 2, 2, 3),  # wider than latents
+        case(1, 3, 4, 2, 5),  # one head
+        case(2, 3, 5, 2, 1),  # the first token: nothing but itself
+    ]
+
+
+@exercise("modern_decoder.latent_step", inputs=_latent_inputs, tolerance=1e-4)
+def latent_step(q: Tensor, qr: Tensor, C: Tensor, R: Tensor, W_uk: Tensor, W_uv: Tensor) -> Tensor:
+    """Each head's output for the newest token, from latents: (H, Dh).
+
+    A score is ((W_uk^T q) c + qr r) / sqrt(Dh + Dr), and the output W_uv (sum of a_s c_s). q (H, Dh) and
+    qr (H, Dr) are the newest token's, C (S, Dc) and R (S, Dr) are kept, its own last.
+    """
+    moved = (q[:, None] @ W_uk)[:, 0]
+    scores = (moved @ C.mT + qr @ R.mT) / math.sqrt(q.shape[1] + qr.shape[1])
+    return (W_uv @ (scores.softmax(dim=1) @ C)[..., None])[..., 0]
+
+
+def _latent_with(
+    root: Callable[[int, int, int], float] = lambda head, rotary, latent: head + rotary,
+    place: float = 1.0,
+    weights: Callable[[Tensor], Tensor] = lambda scores: scores.softmax(dim=1),
+    content: float = 1.0,
+) -> Callable[..., Tensor]:
+    """Another divisor, parts of the scores left out, or other weights."""
+
+    def variant(q: Tensor, qr: Tensor, C: Tensor, R: Tensor, W_uk: Tensor, W_uv: Tensor) -> Tensor:
+        keys, values = C @ W_uk.mT, C @ W_uv.mT  # (H, S, Dh)
+        scores = content * (keys @ q[..., None])[..., 0] + place * qr @ R.mT
+        scores = scores / math.sqrt(root(q.shape[1], qr.shape[1], C.shape[1]))
+        return (weights(scores)[:, None] @ values)[:, 0]
+
+    return variant
+
+
+latent_step.mistake(
+    "divided by the root of Dh",
+    "You divide by the root of Dh alone. Query and key are Dh + Dr wide: the rotary entries count.",
+    _latent_with(root=lambda head, rotary, latent: head),
+)
+
+latent_step.mistake(
+    "divided by the root of the latent's width",
+    "You divide by the root of Dc + Dr, the width of what meets in the absorbed form. The scores are those "
+    "of the expanded form, whose queries and keys are Dh + Dr wide.",
+    _latent_with(root=lambda head, rotary, latent: latent + rotary),
+)
+
+latent_step.mistake(
+    "divided by the root of the latent's width alone",
+    "You divide by the root of Dc. The scores are those of queries and keys that are Dh + Dr wide.",
+    _latent_with(root=lambda head, rotary, latent: latent),
+)
+
+latent_step.mistake(
+    "not divided",
+    "You do not divide the scores. Divide by the root of Dh + Dr.",
+    _latent_with(root=lambda head, rotary, latent: 1),
+)
+
+latent_step.mistake(
+    "rotary part left out",
+    "Your scores hold no positions: add the products of qr with the rows of R, which all heads share.",
+    _latent_with(place=0.0),
+)
+
+latent_step.mistake(
+    "rotary part alone",
+    "Your scores are those of the rotary part alone. Add those of the queries with the latents.",
+    _latent_with(content=0.0),
+)
+
+latent_step.mistake(
+    "softmax over the heads",
+    "Your softmax goes over the heads. Each head has its own weights, which sum to one over the tokens.",
+    _latent_with(weights=lambda scores: scores.softmax(dim=0)),
+)
+
+latent_step.mistake(
+    "newest token left out",
+    "The newest token does not see itself. Its latent is the last row of C, and counts like the others.",
+    _latent_with(
+        weights=lambda scores: torch.cat([scores[:, :-1].softmax(dim=1), 0 * scores[:, -1:]], dim=1),
+    ),
+)
+
+latent_step.mistake(
+    "maps exchanged",
+    "You moved W_uv to the query and applied W_uk to the average. W_uk makes keys, W_uv values.",
+    lambda q, qr, C, R, W_uk, W_uv: latent_step(q, qr, C, R, W_uv, W_uk),
+)
+
+latent_step.mistake(
+    "keys for values",
+    "You apply W_uk to the average of the latents. That averages keys; the values are W_uv's.",
+    lambda q, qr, C, R, W_uk, W_uv: latent_step(q, qr, C, R, W_uk, W_uk),
+)
+
+latent_step.mistake(
+    "the first head's maps for all",
+    "All heads use the maps of the first. W_uk[h] and W_uv[h] belong to head h; only C and R are shared.",
+    lambda q, qr, C, R, W_uk, W_uv: latent_step(
+        q, qr, C, R, W_uk[:1].expand_as(W_uk), W_uv[:1].expand_as(W_uv)
+    ),
+)
+
+latent_step.mistake(
+    "average of latents returned",
+    "You return each head's average of the latents, (H, Dc). Its values are made from that: apply W_uv once.",
+    lambda q, qr, C, R, W_uk, W_uv: latent_step(
+        q, qr, C, R, W_uk, torch.eye(C.shape[1]).expand(len(q), -1, -1)
+    ),
+)
+
+# A loss that keeps experts busy
 
 
 @exercise(
-    "modern_decoder.cache_bytes",
+    "modern_decoder.balance",
     inputs=lambda g: [
-        (96, 12288, 96, 96, 2048, 2),
-        (30, 576, 9, 3, 1, 4),
-        (4, 128, 4, 1, 64, 2),
-        (3, 10, 5, 1, 7, 1),
-        (1, 6, 2, 1, 1, 1),
-        (2, 8, 4, 2, 0, 2),  # nothing cached yet
+        (torch.randn(6, 4, generator=g).softmax(dim=1), 2),
+        ((3 * torch.randn(9, 3, generator=g)).softmax(dim=1), 1),
+        ((2 * torch.randn(5, 8, generator=g)).softmax(dim=1), 3),
+        (torch.randn(7, 3, generator=g).softmax(dim=1), 2),
+        (torch.randn(4, 4, generator=g).softmax(dim=1), 4),  # everyone is chosen: 1
+        (torch.tensor([[0.7, 0.2, 0.1]]), 1),
+        (torch.tensor([[0.1, 0.2, 0.7], [0.2, 0.1, 0.7]]), 1),
+        (torch.tensor([[0.8, 0.2], [0.6, 0.4], [0.7, 0.3], [0.1, 0.9]]), 1),
     ],
 )
-def cache_bytes(
-    n_blocks: int, d_model: int, n_heads: int, n_kv_heads: int, length: int, bytes_each: int
-) -> int:
-    """The bytes of the keys and values of `length` tokens in all blocks: a whole number.
+def balance(p: Tensor, k: int) -> Tensor:
+    """E sum_i f_i P_i: f_i the share of the T k choices that fell on expert i, P_i its mean p.
 
-    Each of the H_kv heads is D / H wide, and each number takes `bytes_each` bytes.
+    Each token chooses the k experts with its largest p (T, E).
     """
-    return 2 * n_blocks * n_kv_heads * (d_model // n_heads) * length * bytes_each
+    chosen = p.topk(k, dim=1).indices
+    f = torch.bincount(chosen.flatten(), minlength=p.shape[1]) / chosen.numel()
+    return p.shape[1] * (f * p.mean(dim=0)).sum()
 
 
-cache_bytes.mistake(
-    "keys only",
-    "You counted half: both the keys and the values are kept.",
-    lambda *sizes: cache_bytes(*sizes) // 2,
+def _shares(p: Tensor, k: int) -> Tensor:
+    """Of the choices, by expert."""
+    chosen = p.topk(k, dim=1).indices
+    return torch.bincount(chosen.flatten(), minlength=p.shape[1]) / chosen.numel()
+
+
+balance.mistake(
+    "factor E forgotten",
+    "The factor E is missing, or the sum over the experts is a mean. With both right the loss is 1 when all "
+    "experts get equally many tokens.",
+    lambda p, k: balance(p, k) / p.shape[1],
 )
 
-cache_bytes.mistake(
-    "every query's head",
-    "You counted H heads, or made heads D / H_kv wide, which is the same. Only H_kv are kept, "
-    "each D / H wide: heads of queries that share keys share them in the cache too.",
-    lambda blocks, d, heads, kv_heads, length, each: 2 * blocks * d * length * each,
+balance.mistake(
+    "divided by the tokens",
+    "You divide the counts by T. Each token makes k choices, T k in all, and the f_i must sum to one.",
+    lambda p, k: balance(p, k) * k,
 )
 
-cache_bytes.mistake(
-    "heads as wide as the model",
-    "Your heads are D wide. The width is divided among the H heads of queries: each is D / H wide.",
-    lambda blocks, d, heads, kv_heads, length, each: 2 * blocks * kv_heads * d * length * each,
+balance.mistake(
+    "counts instead of shares",
+    "You take the counts themselves. Divide them by their sum, T k.",
+    lambda p, k: balance(p, k) * len(p) * k,
 )
 
-cache_bytes.mistake(
-    "one head",
-    "You counted one head. H_kv heads of keys and values are kept in each block.",
-    lambda blocks, d, heads, kv_heads, length, each: cache_bytes(blocks, d, heads, 1, length, each),
+balance.mistake(
+    "probabilities summed",
+    "You sum the probabilities over the tokens. Take their mean: the loss must not grow with the batch.",
+    lambda p, k: balance(p, k) * len(p),
 )
 
-cache_bytes.mistake(
-    "one block",
-    "You counted one block. Each of the M blocks has keys and values of its own.",
-    lambda blocks, *sizes: cache_bytes(1, *sizes),
+balance.mistake(
+    "mean over the experts, and no factor",
+    "You take the mean over the experts. Sum over them, and multiply by E.",
+    lambda p, k: balance(p, k) / p.shape[1] ** 2,
 )
 
-cache_bytes.mistake(
-    "one token",
-    "You counted one token. Each of the `length` tokens has keys and values of its own.",
-    lambda blocks, d, heads, kv_heads, length, each: cache_bytes(blocks, d, heads, kv_heads, 1, each),
+balance.mistake(
+    "shares squared",
+    "You multiply the shares by themselves. They are made of counts and pass no gradient: one factor must be "
+    "the mean probability.",
+    lambda p, k: p.shape[1] * (_shares(p, k) ** 2).sum(),
 )
 
-cache_bytes.mistake(
-    "pairs of tokens counted",
-    "Your bytes grow with the square of the length, as scores do. They are not kept; keys and values are, "
-    "which there is one of for each token.",
-    lambda *sizes: cache_bytes(*sizes) * sizes[4],
+balance.mistake(
+    "probabilities squared",
+    "You multiply the mean probabilities by themselves. One factor is how often each expert was chosen.",
+    lambda p, k: p.shape[1] * (p.mean(dim=0) ** 2).sum(),
 )
 
-cache_bytes.mistake(
-    "bits",
-    "You counted bits: a byte has eight of them.",
-    lambda *sizes: cache_bytes(*sizes) * 8,
+balance.mistake(
+    "one choice for each token",
+    "You count each token's best expert alone. It chooses k of them, and all its choices count.",
+    lambda p, k: balance(p, 1),
 )
 
-cache_bytes.mistake(
-    "numbers instead of bytes",
-    "You counted numbers. Each takes bytes_each bytes.",
-    lambda *sizes: cache_bytes(*sizes[:5], 1),
+balance.mistake(
+    "the least likely experts",
+    "You count the experts with the smallest probabilities. A token goes to the k with the largest.",
+    lambda p, k: (
+        p.shape[1]
+        * (
+            torch.bincount(p.topk(k, dim=1, largest=False).indices.flatten(), minlength=p.shape[1])
+            / (len(p) * k)
+            * p.mean(dim=0)
+        ).sum()
+    ),
+)
+
+balance.mistake(
+    "only the probabilities of the chosen",
+    "Your mean looks at an expert's probability only where it was chosen. Take the mean over all tokens.",
+    lambda p, k: (
+        p.shape[1]
+        * (
+            _shares(p, k)
+            * torch.zeros_like(p).scatter(1, p.topk(k, dim=1).indices, p.topk(k, dim=1).values).mean(dim=0)
+        ).sum()
+    ),
 )
 
 # The steepest step
@@ -482,15 +649,17 @@ steepest.mistake(
         (torch.eye(3), 2),
         (torch.tensor([[3.0, -4.0]]), 1),
         (torch.tensor([[2.0], [1.0]]), 2),
+        (torch.zeros(2, 3), 5),  # what W_q gets first if W_o begins as zero
+        (torch.zeros(3, 2), 0),
     ],
     tolerance=1e-4,
 )
 def orthogonalise(gradient: Tensor, steps: int) -> Tensor:
     """X = G / |G|, the Frobenius norm, then `steps` times X <- a X + (b X X^T + c (X X^T)^2) X: both (m, n).
 
-    The coefficients are Muon's, a = 3.4445, b = -4.7750 and c = 2.0315.
+    The coefficients are Muon's, a = 3.4445, b = -4.7750 and c = 2.0315. A gradient of zeros stays zero.
     """
-    x = gradient / gradient.norm()
+    x = gradient / gradient.norm().clamp_min(1e-7)
     for _ in range(steps):
         gram = x @ x.T
         x = 3.4445 * x + (-4.7750 * gram + 2.0315 * gram @ gram) @ x
@@ -501,7 +670,7 @@ def _newton_schulz_with(
     a: float = 3.4445,
     b: float = -4.7750,
     c: float = 2.0315,
-    start: Callable[[Tensor], Tensor] = lambda gradient: gradient / gradient.norm(),
+    start: Callable[[Tensor], Tensor] = lambda gradient: gradient / gradient.norm().clamp_min(1e-7),
     end_of_step: Callable[[Tensor], Tensor] = lambda x: x,
 ) -> Callable[[Tensor, int], Tensor]:
     """The iteration with other coefficients, another start or something done after each step."""
@@ -517,7 +686,7 @@ def _newton_schulz_with(
 
 
 def _orthogonalise_with_entries(gradient: Tensor, steps: int) -> Tensor:
-    x = gradient / gradient.norm()
+    x = gradient / gradient.norm().clamp_min(1e-7)
     for _ in range(steps):
         x = 3.4445 * x - 4.7750 * x**3 + 2.0315 * x**5
     return x
@@ -531,6 +700,13 @@ orthogonalise.mistake(
 )
 
 orthogonalise.mistake(
+    "zero divided by zero",
+    "Right for every gradient but that of zeros: there you divide by 0, and the step is NaN. Divide by at "
+    "least 1e-7.",
+    _newton_schulz_with(start=lambda gradient: gradient / gradient.norm()),
+)
+
+orthogonalise.mistake(
     "not normalised",
     "You begin with the gradient as it is. The polynomial is made for singular values between 0 "
     "and 1: divide by the Frobenius norm first.",
@@ -541,21 +717,23 @@ orthogonalise.mistake(
     "divided by the largest entry",
     "You divide by the largest entry, which does not bound the singular values by 1. The "
     "Frobenius norm does, being the root of the sum of their squares.",
-    _newton_schulz_with(start=lambda gradient: gradient / gradient.abs().max()),
+    _newton_schulz_with(start=lambda gradient: gradient / gradient.abs().max().clamp_min(1e-7)),
 )
 
 orthogonalise.mistake(
     "divided by the largest singular value",
     "You divide by the largest singular value. That would do, but it takes a decomposition, which the "
     "iteration is there to avoid: divide by the Frobenius norm.",
-    _newton_schulz_with(start=lambda gradient: gradient / torch.linalg.matrix_norm(gradient, 2)),
+    _newton_schulz_with(
+        start=lambda gradient: gradient / torch.linalg.matrix_norm(gradient, 2).clamp_min(1e-7),
+    ),
 )
 
 orthogonalise.mistake(
     "normalised in every step",
     "You normalise in every step, which undoes what the step before has lifted. Once, at the "
     "beginning, is enough.",
-    _newton_schulz_with(end_of_step=lambda x: x / x.norm()),
+    _newton_schulz_with(end_of_step=lambda x: x / x.norm().clamp_min(1e-7)),
 )
 
 orthogonalise.mistake(
@@ -579,7 +757,7 @@ orthogonalise.mistake(
 
 
 def _orthogonalise_with_two_grams(gradient: Tensor, steps: int) -> Tensor:
-    x = gradient / gradient.norm()
+    x = gradient / gradient.norm().clamp_min(1e-7)
     for _ in range(steps):
         gram = x @ x.T
         x = 3.4445 * x - 4.7750 * gram @ x + 2.0315 * gram @ gram

@@ -69,7 +69,7 @@ def neighbourhoods(ratios: Mapping[str, Float[Tensor, "rows columns"]], reach: i
     """
     columns = 2
     rows = -(-len(ratios) // columns)
-    figure, axes = new_figure(rows, columns, height=2.0 * rows + 1.2, squeeze=False)
+    figure, axes = new_figure(rows, columns, height=1.3 * rows + 1.2, squeeze=False)
     image = None
     for axis in axes.flat:
         axis.set_axis_off()
@@ -130,6 +130,6 @@ def probe_depths(curves: Mapping[str, Sequence[Sequence[float]]], pixels: float)
     axis.plot([0], [60], "v", color=GREY, markersize=5, clip_on=False)
     depths = max(len(run) for runs in curves.values() for run in runs)
     axis.set_xticks(range(depths), ["before", *(str(m) for m in range(1, depths))])
-    axis.set(xlabel="after block", ylabel="named correctly (%)", ylim=(60, 96), xlim=(-0.7, depths - 0.7))
+    axis.set(xlabel="after block", ylabel="recognised (%)", ylim=(60, 96), xlim=(-0.7, depths - 0.7))
     legend_above(axis)
     return figure
