@@ -30,7 +30,7 @@ def _weights(g: torch.Generator, n: int, heads: int = 2) -> Tensor:
 )
 def prefix_score(weights: Tensor, period: int) -> Tensor:
     """(H,): mean over the queries n >= P, counted from 0, of the weight on place n - P + 1."""
-    n = torch.arange(period, weights.shape[-1])
+    n = torch.arange(period, len(weights[0]))
     return weights[:, n, n - period + 1].mean(dim=-1)
 
 
