@@ -377,7 +377,9 @@ def writes_in_the_plane(
     Raises:
         ValueError: if there are not three of both, or a key is not of length 1.
     """
-    pairs = [tuple(map(float, listed(key, "a key", 2))) for key in table(keys, "keys")]
+    pairs: list[Point] = [
+        (float(a), float(b)) for a, b in (listed(key, "a key", 2) for key in table(keys, "keys"))
+    ]
     wanted = [float(v) for v in listed(values, "values", 3)]
     if any(abs(a * a + b * b - 1) > 1e-4 for a, b in pairs):
         raise ValueError("keys are of length 1")
@@ -417,14 +419,16 @@ def writes_in_the_plane(
             return left + unit * point[0], top + unit * (up - point[1])
 
         scene = Scene(left + unit * right + 4, size=size)
-        for x in range(int(right) + 1):
-            scene.line(at((x, 0)), at((x, up)), width=0.7, opacity=0.6 if x == 0 else 0.15)
-            if x and x % 2 == 0:
-                scene.text(at((x, 0))[0], at((x, 0))[1] + 14, str(x), muted=True)
-        for y in range(int(up) + 1):
-            scene.line(at((0, y)), at((right, y)), width=0.7, opacity=0.6 if y == 0 else 0.15)
-            if y and y % 2 == 0:
-                scene.text(left - 7, at((0, y))[1], str(y), anchor="end", muted=True)
+        for tick in range(int(right) + 1):
+            foot = at((tick, 0))
+            scene.line(foot, at((tick, up)), width=0.7, opacity=0.6 if tick == 0 else 0.15)
+            if tick and tick % 2 == 0:
+                scene.text(foot[0], foot[1] + 14, str(tick), muted=True)
+        for tick in range(int(up) + 1):
+            foot = at((0, tick))
+            scene.line(foot, at((right, tick)), width=0.7, opacity=0.6 if tick == 0 else 0.15)
+            if tick and tick % 2 == 0:
+                scene.text(left - 7, foot[1], str(tick), anchor="end", muted=True)
         for (a, b), v in zip(pairs, wanted, strict=True):
             scene.line(*map(at, _across(a, b, v, right, up)), role=KEY, width=3)
         for begin, end in pairwise(states):

@@ -719,8 +719,8 @@ class _ToTwo:
     """The exact velocity of a pixel that is -1 or 1 equally often; it has no value at t = 0."""
 
     def __call__(self, x: Tensor, t: float) -> Tensor:
-        t = torch.tensor(t, dtype=x.dtype)
-        return (x - ((1 - t) * x / t.square()).tanh()) / t
+        time = torch.tensor(t, dtype=x.dtype)  # a tensor divided by zero is not an error
+        return (x - ((1 - time) * x / time.square()).tanh()) / time
 
     def __repr__(self) -> str:
         return "the exact velocity of a pixel that is -1 or 1"
