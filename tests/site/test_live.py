@@ -1017,7 +1017,7 @@ def test_results_are_in_the_sentence_and_signs_have_names(play):
 
 
 def test_start_again_and_typing_stop_the_writing(play):
-    seen = play("book/live_model.html")
+    seen = play("book/live_model.html", alone=True)  # with a clock for itself
     figure = seen.page.locator('details[data-try="live-model"]')
     box = figure.get_by_label("Text that the model reads")
     start = box.input_value()
@@ -1025,31 +1025,40 @@ def test_start_again_and_typing_stop_the_writing(play):
     stop = figure.get_by_role("button", name="Stop")
     far = write.bounding_box()["y"] - box.bounding_box()["y"]
     assert 0 < far < 250  # both are seen at once
+    clock = seen.page.clock  # the page's time passes when we say so, however busy the machine is
+    clock.install(time=0)
+    clock.pause_at(1000)
     write.click()
-    seen.page.wait_for_timeout(300)
+    clock.run_for(1000)
+    assert len(start) + 30 <= len(box.input_value()) <= len(start) + 50  # some 36 a second,
     assert stop.is_visible()  # slow enough to be watched
     figure.get_by_role("button", name="Start again").click()
-    write.wait_for()
-    seen.page.wait_for_timeout(500)
+    clock.run_for(500)
+    assert write.is_visible()
     assert box.input_value() == start
     write.click()
-    seen.page.wait_for_timeout(200)
+    clock.run_for(200)
     box.focus()  # who goes to the text is not disturbed there
-    write.wait_for()
     at_rest = box.input_value()
-    seen.page.wait_for_timeout(300)
+    clock.run_for(500)
+    assert write.is_visible()
     assert box.input_value() == at_rest != start
     write.click()
-    seen.page.wait_for_timeout(200)
+    clock.run_for(200)
     box.fill("LEAR:\n")
-    write.wait_for()
-    seen.page.wait_for_timeout(300)
+    clock.run_for(500)
+    assert write.is_visible()
     assert box.input_value() == "LEAR:\n"
     write.click()
-    seen.page.wait_for_timeout(1100)
+    clock.run_for(10_000)
+    assert write.is_visible()  # it ends by itself
+    assert len(box.input_value()) == 6 + 200
+    write.click()
+    clock.run_for(300)
     stop.click()
-    write.wait_for()
-    assert len(box.input_value()) >= 6 + 30  # thirty letters a second
+    at_rest = box.input_value()
+    clock.run_for(500)
+    assert box.input_value() == at_rest
     figure.get_by_role("button", name="One letter").click()
     count = len(box.input_value())
     figure.get_by_role("button", name="One letter").click()
@@ -1059,6 +1068,28 @@ def test_start_again_and_typing_stop_the_writing(play):
     assert "a space (" in said
     assert figure.locator("table").aria_snapshot().count("a space") > 0
     assert not seen.problems
+
+
+def test_buttons_stay_where_they_are_while_it_writes(play):
+    page = play("book/live_model.html", width=360).page
+    figure = page.locator('details[data-try="live-model"]')
+    box = figure.get_by_label("Text that the model reads")
+    again = figure.get_by_role("button", name="Start again")
+
+    def place() -> float:
+        return again.bounding_box()["y"] - figure.bounding_box()["y"]
+
+    box.fill("a")
+    figure.get_by_role("button", name="One letter").click()
+    said, first = figure.locator(".tl-said"), place()
+    for text in ("the queen is\n" * 4, "ROMEO:\n" + "it is the east " * 30, "b"):
+        height = said.bounding_box()["height"]
+        box.fill(text)
+        figure.locator(".tl-said:not(:empty)").wait_for()
+        grown = said.bounding_box()["height"] - height
+        assert grown >= 0
+        assert place() - first == pytest.approx(grown, abs=1)  # the sentence alone may take a line more
+        first = place()
 
 
 def test_where_motion_is_unwanted_the_text_is_written_at_once(visit):

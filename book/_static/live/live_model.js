@@ -46,8 +46,8 @@
           stop();
           return;
         }
-        const now = performance.now(); // some 36 letters a second, however long a picture takes
-        for (let n = still.matches ? 10 : Math.max(1, Math.round(0.036 * (now - drawn))); n && writing; n -= 1, writing -= 1) draw();
+        const now = performance.now(); // some 36 letters a second, unless a picture takes very long
+        for (let n = still.matches ? 10 : Math.min(10, Math.max(1, Math.round(0.036 * (now - drawn)))); n && writing; n -= 1, writing -= 1) draw();
         drawn = now;
         last = ui.state.text;
         ui.change({});
@@ -132,10 +132,12 @@
         }));
         const weights = found.attention[m][h];
         const most = Math.max(...weights);
+        // The longest text's room is kept from the start: what lies below must not move from under a finger.
+        const room = html("span", { "aria-hidden": "true", style: "visibility: hidden" }, "x".repeat(model.context - kept.ids.length));
         reads.replaceChildren(...kept.ids.map((id, s) => html("span", {
           style: shade(weights[s] / most),
           title: `${number(100 * weights[s], 1)}%`,
-        }, shown(model.letters[id]))));
+        }, shown(model.letters[id]))), room);
         lens(["after block", "letters", "likeliest"], found.lens.map((logits, i) => {
           const q = softmax(logits);
           const best = q.map((_, j) => j).sort((a, b) => q[b] - q[a]).slice(0, 4);
