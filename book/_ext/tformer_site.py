@@ -3,6 +3,7 @@
 import codecs
 import contextlib
 import io
+import logging
 import re
 from pathlib import PurePosixPath
 
@@ -92,6 +93,32 @@ def number_chapters(app: Sphinx, env: BuildEnvironment) -> list[str]:
     return changed + TocTreeCollector().assign_figure_numbers(env)
 
 
+class Contents:
+    """The book's contents at the side of pages that are not in them: modules, indices.
+
+    Nothing there is marked as current: all pages as deep in the site have the same
+    contents, and Sphinx takes half a second to make them. A book has 250 such pages.
+    """
+
+    def __init__(self) -> None:
+        self.known: dict[tuple, str] = {}
+
+    def __call__(
+        self, app: Sphinx, pagename: str, templatename: str, context: dict, doctree
+    ) -> None:
+        make = context.get("toctree")
+        if make is None or pagename in app.env.found_docs:
+            return
+
+        def toctree(**options) -> str:
+            key = (pagename.count("/"), *sorted(options.items()))
+            if key not in self.known:
+                self.known[key] = make(**options)
+            return self.known[key]
+
+        context["toctree"] = toctree
+
+
 def plain_bars(
     app: Sphinx, what: str, name: str, obj, options, lines: list[str]
 ) -> None:
@@ -176,11 +203,14 @@ def setup(app: Sphinx) -> dict:
     """Connects the handlers above."""
     free_codecs()
     load_opengraph(app)
+    # A package of colours lets all that is logged through: not each table of a font.
+    logging.getLogger("fontTools").setLevel(logging.WARNING)
     app.connect("config-inited", set_addresses, priority=200)
     app.connect("doctree-read", unfold_solutions)
     app.connect("env-get-updated", number_chapters, priority=900)
     app.connect("autodoc-process-docstring", plain_bars)
     app.connect("autodoc-process-signature", parsable)
+    app.connect("html-page-context", Contents(), priority=100)
     app.connect("html-page-context", describe, priority=100)
     app.connect("html-page-context", tidy_page, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
