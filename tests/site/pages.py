@@ -1,5 +1,7 @@
-"""Which pages the site has, read from _toc.yml before anything is built."""
+"""Which pages the site has, read from _toc.yml before anything is built; and how to wait for one."""
 
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import yaml
@@ -17,3 +19,18 @@ def toc_pages() -> list[str]:
 def chapter_pages() -> list[str]:
     """Those of them that carry a number."""
     return [page for page in toc_pages() if Path(page).name[:2].isdigit()]
+
+
+def eventually(page, true: Callable[[], bool], within: float = 20.0) -> None:
+    """Waits until `true()` holds and goes on to for a third of a second; fails when that takes too long.
+
+    A fixed time would be too short for a busy machine, and would let pass what holds for a moment only.
+    """
+    end, since = time.monotonic() + within, None
+    while since is None or time.monotonic() < since + 0.3:
+        if not true():
+            since = None
+            assert time.monotonic() < end, f"it did not become true within {within:.0f} s"
+        elif since is None:
+            since = time.monotonic()
+        page.wait_for_timeout(50)

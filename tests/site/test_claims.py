@@ -7,7 +7,7 @@ import lxml.html
 import pytest
 from notebook_claims import TITLE, band_text, claims_in, number_text, only_claims
 
-from tests.site.pages import ROOT, chapter_pages
+from tests.site.pages import ROOT, chapter_pages, eventually
 
 ALL = "book/claims.html"
 
@@ -97,14 +97,9 @@ def test_an_address_opens_the_fold_and_marks_the_row(visit, path):
         page.evaluate("name => { location.hash = `claim-${name}` }", name)
         row = page.locator(f"[id='claim-{name}']")
         row.wait_for(state="visible", timeout=5000)
-        page.wait_for_timeout(600)  # scrolling, and a solution that unfolds
-        seen = row.evaluate(
-            """row => ({top: row.getBoundingClientRect().top, target: row.matches(':target'),
-                        open: row.closest('details').open})"""
-        )
-        assert seen["target"]
-        assert seen["open"]
-        assert 0 < seen["top"] < 900
+        there = """row => row.matches(':target') && row.closest('details').open
+            && 0 < row.getBoundingClientRect().top && row.getBoundingClientRect().top < 900"""
+        eventually(page, lambda row=row, there=there: row.evaluate(there))
     assert page.locator("details.tformer-claims[open]").count() == 2
 
 

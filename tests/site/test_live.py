@@ -15,7 +15,7 @@ import pytest
 import torch
 import yaml
 
-from tests.site.pages import ROOT
+from tests.site.pages import ROOT, eventually
 from tformer_lib.analysis.ablation import mask_heads
 from tformer_lib.analysis.activations import ablate
 from tformer_lib.analysis.weights import attention_weights
@@ -844,14 +844,12 @@ def test_a_link_opens_the_folds_around_its_figure_and_goes_there(visit, chapter,
     assert figure.locator(".tl-said").is_visible()
     if model:
         assert figure.get_by_label("Model").input_value() == model
-    page.wait_for_timeout(1500)  # figures above it load and grow
-    assert 0 <= figure.bounding_box()["y"] <= 200
+    eventually(page, lambda: 0 <= figure.bounding_box()["y"] <= 200)  # figures above it load and grow
     assert page.evaluate("() => document.activeElement.closest('details')?.dataset.try") == name
-    page.mouse.wheel(0, 300)  # and then the reader may go
-    page.wait_for_timeout(300)
-    moved = figure.bounding_box()["y"]
-    page.wait_for_timeout(300)
-    assert figure.bounding_box()["y"] == moved
+    before = page.evaluate("scrollY")
+    page.mouse.move(width / 2, 880)
+    page.mouse.wheel(0, -300)  # and then the reader may go
+    eventually(page, lambda: page.evaluate("scrollY") < before - 200)
 
 
 def test_a_link_on_the_same_page_changes_the_state(play):
@@ -1268,8 +1266,7 @@ def test_an_exercise_opens_its_figure_and_the_figure_its_exercise(visit):
     exercise = page.locator("#ex-attention-unread")
     link = exercise.locator("a[data-opens]")
     link.wait_for()
-    page.wait_for_timeout(300)
-    assert 0 <= exercise.bounding_box()["y"] < 900  # in view
+    eventually(page, lambda: 0 <= exercise.bounding_box()["y"] < 900)  # in view
     link.press("Enter")  # by keyboard; and back in the state of the exercise
     page.wait_for_function("e => e.textContent.startsWith('Width 256, without')", arg=said.element_handle())
 
@@ -1416,7 +1413,7 @@ def test_hands_can_be_dragged(visit, how):
     page = visit("book/05_positional_embeddings.html#try=rotary-clocks").page
     figure = page.locator('details[data-try="rotary-clocks"]')
     figure.locator(".tl-said:not(:empty)").wait_for(timeout=20_000)
-    page.wait_for_timeout(500)  # it comes into view
+    eventually(page, lambda: 0 <= figure.bounding_box()["y"] <= 200)  # it comes into view
     slider = {key: figure.get_by_label(f"Place of the {key}") for key in ("query, n", "key, s")}
     if how == "finger":
         touch = page.context.new_cdp_session(page)

@@ -8,7 +8,7 @@ import pytest
 from docutils import nodes
 from docutils.utils import new_document
 
-from tests.site.pages import ROOT, chapter_pages, toc_pages
+from tests.site.pages import ROOT, chapter_pages, eventually, toc_pages
 
 CHAPTER = "book/02_attention.html"
 PREVIEW = ".tformer-preview:not([hidden])"
@@ -232,8 +232,7 @@ def test_a_link_shows_what_it_leads_to(visit, kind, how):
         page.keyboard.press("Tab")
         assert link.evaluate("link => link === document.activeElement")
     page.wait_for_selector(PREVIEW)
-    page.wait_for_timeout(300)
-    assert re.search(LINKS[kind][1], page.locator(PREVIEW).inner_text())
+    eventually(page, lambda: re.search(LINKS[kind][1], page.locator(PREVIEW).inner_text()))
     assert link.get_attribute("aria-describedby") == page.locator(PREVIEW).get_attribute("id")
     assert link.get_attribute("title") is None
     box = page.locator(PREVIEW).bounding_box()
@@ -293,18 +292,16 @@ def test_the_contents_mark_the_section_that_one_jumps_to(visit, path):
     anchors = [link.get_attribute("href")[1:] for link in links.all()]
     for place in (len(anchors) - 1, 0, len(anchors) // 2, len(anchors) - 2):
         links.nth(place).evaluate("link => link.click()")
-        page.wait_for_timeout(1500)
-        assert page.evaluate(MARKED, CONTENTS) == [anchors[place]]
+        eventually(page, lambda wanted=[anchors[place]]: page.evaluate(MARKED, CONTENTS) == wanted)
 
 
 def test_the_contents_mark_the_section_that_one_scrolls_to(visit):
     page = visit(CHAPTER, width=1440).page
     page.evaluate("location.hash = '#exercises'")
-    page.wait_for_timeout(300)
+    eventually(page, lambda: page.evaluate(MARKED, CONTENTS) == ["exercises"])
     page.mouse.move(600, 500)
     page.mouse.wheel(0, -1_000_000)
-    page.wait_for_timeout(800)
-    assert page.evaluate(MARKED, CONTENTS) in ([], ["a-lookup-that-always-answers"])
+    eventually(page, lambda: page.evaluate(MARKED, CONTENTS) in ([], ["a-lookup-that-always-answers"]))
 
 
 @pytest.mark.parametrize("path", chapter_pages())
@@ -322,10 +319,9 @@ def test_the_sidebar_marks_where_one_is_and_closes_on_a_phone(visit):
     page.click(".primary-toggle")
     page.wait_for_selector("dialog[open] .tformer-sections a")
     page.locator("dialog[open] .tformer-sections a").nth(4).click()
-    page.wait_for_timeout(1000)
-    assert page.locator("dialog[open]").count() == 0
-    marked = page.evaluate(MARKED, ".tformer-sections a[aria-current=true]")
-    assert marked == [page.evaluate("location.hash.slice(1)")]
+    page.locator("dialog[open]").wait_for(state="detached")
+    current = ".tformer-sections a[aria-current=true]"
+    eventually(page, lambda: page.evaluate(MARKED, current) == [page.evaluate("location.hash.slice(1)")])
 
 
 # --- seen ---
