@@ -63,7 +63,7 @@ PLAN = [  # way, steps, seeds
     ("DiT", 2400, SEEDS),
     ("ImageGPT", 2400, SEEDS[:1]),
     ("DiT", 9600, SEEDS[:1]),
-    ("DiT told", 2400, SEEDS[:1]),
+    ("DiT told", 2400, SEEDS),
     ("DiT tuned", 2400, SEEDS),
     ("ImageGPT tuned", 600, SEEDS),
 ]
