@@ -664,6 +664,9 @@ def test_two_beams_keep_what_greedy_search_drops():
         assert set(full_cells(svg, QUERY)) == {"a", "b", "a.", "b."}
         thick = [p for p in svg.iter(f"{SVG}path") if "weights" in p.get("stroke", "")]
         assert len(thick) == 2 + 1  # two steps, and the legend's
+        shown = [word for word in words(svg) if word.startswith("0.")]
+        assert shown.count("0.90") == 1  # the factor from b to b., which has 0.36
+        assert shown.count("0.36") == 1
     assert "ends with a.." in examples.beam_tree().description
 
 
@@ -706,6 +709,8 @@ def test_one_sequence_hides_what_neither_mask_opens():
         assert words(svg).count("+") == 4 * 3 / 2  # the prefix mask opens the source's upper triangle
         assert len(hatched) == 6 * 5 / 2 - 4 * 3 / 2
         assert full_cells(svg, QUERY) == ["x", "end"]
+        places = [word for word in words(svg) if word.isdigit()]
+        assert sorted(places) == sorted(["1", "2", "3", "4", "5", "6", "1", "2", "3", "4", "1", "2"])
     assert "at begin x; at x end" in drawing.description
 
 

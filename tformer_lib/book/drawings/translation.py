@@ -234,28 +234,30 @@ def beam_tree(
         + ", ".join(f"{word(n)} has probability {number(p)}" for n, p in first)
         + f"; the {k} likeliest are kept: {', '.join(word(n) for n, _ in kept)}. After two: "
         + ", ".join(f"{word(n, m)} {number(p)}" for n, m, p in second)
-        + f"; kept: {', '.join(word(n, m) for n, m, _ in best)}. Kept beginnings are in full colour. Greedy "
+        + f"; kept: {', '.join(word(n, m) for n, m, _ in best)}. Kept beginnings are in full colour; a "
+        "line to a second token bears that token's probability after the first. Greedy "
         f"search's path, a thick line, goes to {word(greedy_1)} and ends with {word(greedy_1, greedy_2)}."
     )
 
     def layout(size: Pixels, room: Pixels, box: Pixels) -> Scene:
         scene, step, tall = Scene(room, size=size), 40.0, 30.0
-        leaves = len(second)
         x1, x2 = 0.36 * room, room - 44
-        where = {}
+        where: dict[tuple[int, int], float] = {}
         for i, (n, m, p) in enumerate(second):
-            where[n, m] = 34 + i * step + tall / 2
+            top = 34 + i * step + 10 * len({a for a, _ in where} - {n})  # a gap between beginnings
+            where[n, m] = top + tall / 2
             strength: Strength = "full" if (n, m, p) in best else "faint"
-            scene.token(x2 - box / 2, 34 + i * step, word(n, m), box, tall, role=QUERY, strength=strength)
+            scene.token(x2 - box / 2, top, word(n, m), box, tall, role=QUERY, strength=strength)
             scene.text(room, where[n, m], number(p), anchor="end", bold=strength == "full")
+        middle = (min(where.values()) + max(where.values())) / 2
+        foot = max(where.values()) + step - tall / 2
         ends = [n for n, _ in first if n not in {n for n, _, _ in second}]
         for n, p in first:
             below = [y for (a, _), y in where.items() if a == n]
-            y = sum(below) / len(below) if below else 34 + (leaves + ends.index(n)) * step + tall / 2
+            y = sum(below) / len(below) if below else foot + ends.index(n) * step + tall / 2
             strength = "full" if (n, p) in kept else "faint"
             scene.token(x1, y - tall / 2, word(n), box, tall, role=QUERY, strength=strength)
             scene.text(x1, y + tall / 2 + 11, number(p), bold=strength == "full")
-            middle = 34 + leaves * step / 2
             thick = n == greedy_1
             scene.line(
                 (box, middle), (x1 - box / 2, y), role=WEIGHTS if thick else None, width=4 if thick else 1.5
@@ -265,10 +267,12 @@ def beam_tree(
                     thick = (a, m) == (greedy_1, greedy_2)
                     scene.line((x1 + box / 2, y), (x2 - box, high), role=WEIGHTS if thick else None,
                                width=4 if thick else 1.5)  # fmt: skip
-        scene.token(box / 2, 34 + leaves * step / 2 - tall / 2, "start", box, tall, role=KEY)
+                    beside = high + (11 if high > y else -11)
+                    scene.text(x2 - box - 7, beside, number(P[m][n + 1]), anchor="end", muted=True)
+        scene.token(box / 2, middle - tall / 2, "start", box, tall, role=KEY)
         scene.text(x1, 10, "one token", muted=True)
         scene.text(x2 - box / 2, 10, "two tokens", muted=True)
-        scene.height = 34 + (leaves + len(ends)) * step + 14
+        scene.height = foot + len(ends) * step + 18
         last = scene.height + 8
         scene.line((0, last), (26, last), role=WEIGHTS, width=4)
         scene.text(34, last, "greedy search", anchor="start")
@@ -542,7 +546,7 @@ def one_sequence(
         f"plus, what stands later in the source, {' '.join(source)}. All else is hatched. Nothing is asked "
         "for at the source; at "
         + "; at ".join(f"{word} {goal}" for word, goal in zip(read, asked, strict=True))
-        + "."
+        + f". Positions go on from 1 to {len(words)}, above; below they restart at {read[0]} with 1."
     )
 
     def layout(size: Pixels, cell: Pixels, gap: Pixels) -> Scene:
@@ -555,7 +559,6 @@ def one_sequence(
         for i, word in enumerate(words):
             y, ours = top + i * tall, i >= s
             scene.token(label / 2, y + 2, word, label, tall - 4, role=QUERY if ours else KEY)
-            scene.text(left - 7, y + tall / 2, str(i + 1), anchor="end", muted=True)
             scene.text(left + (i + 0.5) * cell, top - 14, str(i + 1), muted=True)
             for j in range(len(words)):
                 causal, prefix = j <= i, i < j < s
@@ -568,9 +571,15 @@ def one_sequence(
                 scene.token(
                     x + gap + aim / 2, y + 2, asked[i - s], aim, tall - 4, role=QUERY, strength="full"
                 )
+        last = top + len(words) * tall
+        scene.text(left - 7, top - 14, "going on", anchor="end", muted=True)
+        scene.text(left - 7, last + 14, "restarting", anchor="end", muted=True)
+        for i in range(len(words)):
+            place = str(i + 1 - s if i >= s else i + 1)
+            scene.text(left + (i + 0.5) * cell, last + 14, place, muted=i < s, bold=i >= s)
         scene.text(left + len(words) * cell + gap, 8, "asked", anchor="start", muted=True)
         scene.width = left + len(words) * cell + gap + aim
-        scene.height = top + len(words) * tall + 4
+        scene.height = last + 26
         return scene
 
     return Drawing(title, description, layout(15, 44, 30), layout(13, 20, 22))
