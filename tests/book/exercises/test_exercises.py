@@ -77,6 +77,7 @@ REQUIRED = {  # the slips that readers of such books make most, each where it be
     "modern_decoder.swiglu": ["sigmoid for SiLU", "SiLU on the other map"],
     "modern_decoder.share_heads": ["repeat instead of repeat_interleave"],
     "modern_decoder.latent_step": ["root of Dh", "root of the latent's width", "rotary part left out"],
+    "modern_decoder.gates": ["not rescaled", "one expert's gate is one", "zero for minus infinity"],
     "modern_decoder.balance": ["factor E forgotten", "divided by the tokens"],
     "modern_decoder.steepest": ["divided by the largest singular value", "V for its transpose"],
     "modern_decoder.orthogonalise": ["powers of entries", "not normalised", "zero divided by zero"],

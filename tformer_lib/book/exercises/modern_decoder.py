@@ -419,6 +419,93 @@ latent_step.mistake(
     ),
 )
 
+# Who is asked, and how much each answer counts
+
+
+@exercise(
+    "modern_decoder.gates",
+    inputs=lambda g: [
+        (torch.randn(6, 4, generator=g), 2),
+        (2 * torch.randn(5, 8, generator=g), 3),
+        (torch.randn(4, 3, generator=g), 1),
+        (3 * torch.randn(7, 5, generator=g), 1),
+        (torch.randn(3, 3, generator=g), 3),  # everyone is asked: a softmax
+        (torch.tensor([[math.log(3.0), 0.0, math.log(2.0), -1.0]]), 2),  # 0.6 and 0.4
+        (torch.tensor([[-1.0, -2.0, -4.0], [-3.0, -0.5, -2.0]]), 2),
+        (90 * torch.randn(4, 6, generator=g), 2),  # too large for a bare exponential
+    ],
+)
+def gates(z: Tensor, k: int) -> Tensor:
+    """p_i / sum of the k largest p for the k experts with the largest p = softmax(z), else 0: (T, E).
+
+    For k = 1 the quotient would always be 1, and the gate is p_i itself.
+    """
+    top = z.softmax(dim=1).topk(k, dim=1)
+    found = top.values if k == 1 else top.values / top.values.sum(dim=1, keepdim=True)
+    return torch.zeros_like(z).scatter(1, top.indices, found)
+
+
+def _asked(z: Tensor, k: int) -> Tensor:
+    """True at the k largest logits of each token."""
+    return torch.zeros_like(z, dtype=torch.bool).scatter(1, z.topk(k, dim=1).indices, value=True)
+
+
+gates.mistake(
+    "not rescaled",
+    "With k > 1 the gates of a token must sum to one: divide the k largest probabilities by their sum.",
+    lambda z, k: z.softmax(dim=1) * _asked(z, k),
+)
+
+gates.mistake(
+    "one expert's gate is one",
+    "With k = 1 your gates are all 1: a probability divided by itself. The router would get no gradient. "
+    "Take the probability.",
+    lambda z, k: gates(z, k) if k > 1 else _asked(z, k).float(),
+)
+
+gates.mistake(
+    "all experts asked",
+    "Every expert has a gate above 0. Only the k with the largest probabilities are asked.",
+    lambda z, k: z.softmax(dim=1),
+)
+
+gates.mistake(
+    "equal gates",
+    "You give the k experts equal gates. A likelier expert counts more.",
+    lambda z, k: _asked(z, k).float() / k,
+)
+
+gates.mistake(
+    "zero for minus infinity",
+    "You set the other logits to 0 before the softmax. An exponential of 0 is 1: set them to minus infinity.",
+    lambda z, k: (z * _asked(z, k)).softmax(dim=1),
+)
+
+gates.mistake(
+    "softmax over the tokens",
+    "Your softmax runs over the tokens. The experts of one token compete with each other: dim=1.",
+    lambda z, k: z.softmax(dim=0) * _asked(z, k),
+)
+
+gates.mistake(
+    "logits divided by their sum",
+    "You divide the logits by their sum. Logits may be negative: make probabilities of them first.",
+    lambda z, k: z * _asked(z, k) / (z * _asked(z, k)).sum(dim=1, keepdim=True),
+)
+
+gates.mistake(
+    "the least likely asked",
+    "You ask the k experts with the smallest logits. `topk` gives the largest unless told otherwise.",
+    lambda z, k: gates(-z, k),
+)
+
+gates.mistake(
+    "in the order of the choice",
+    "Column j of your answer belongs to a token's j-th choice. It should belong to expert j: scatter them "
+    "back.",
+    lambda z, k: gates(z.sort(dim=1, descending=True).values, k),
+)
+
 # A loss that keeps experts busy
 
 
