@@ -262,7 +262,8 @@ def step_flops(shape: GPTShape, batch: int, length: int, recompute: bool = False
     """Three times the forward pass: a product Y = X W costs one product forward and two backward.
 
     These are dX = dY W^T and dW = X^T dY. Recomputation adds the forward pass of the blocks, all but their
-    last product, whose result nothing asks for where no norm follows it.
+    last product, whose result nothing asks for where no norm follows it. Left out are the scores that a fused
+    kernel computes again on the way back, 2 M B N^2 D.
     """
     c = shape.config
     last = 2 * batch * length * c.d_model * shape.hidden if c.norm_placement == "pre" else 0
@@ -317,7 +318,8 @@ def memory_per_gpu(
     | zero3 (FSDP) | P / n | G / n | O / n | one block, and what is outside the blocks |
 
     Activations are those of the GPU's own rows, and no sharding of these kinds divides them (Rajbhandari et
-    al. 2020, section 3). Buffers of messages, the allocator's gaps and CUDA's own memory are left out.
+    al. 2020, section 3). Left out are buffers of messages, a block's gradient before it is scattered, blocks
+    that are gathered ahead, the allocator's gaps and CUDA's own memory.
 
     Raises:
         ValueError: if a choice is unknown or a number out of bounds.

@@ -41,7 +41,7 @@ def cut_ways(processes: int = 4, *, title: str = "One model, and what one proces
         "sharded": ("weights,", "gradients"),
         "tensor": ("activations,", "four times a block"),
         "pipeline": ("activations", "between stages"),
-        "sequence": ("keys and", "values"),
+        "sequence": ("keys, values,", "gradients"),
     }
     places = [(i, j) for i in range(n) for j in range(n)]
 
