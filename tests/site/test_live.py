@@ -1088,6 +1088,9 @@ def test_buttons_stay_where_they_are_while_it_writes(play):
         assert grown >= 0
         assert place() - first == pytest.approx(grown, abs=1)  # the sentence alone may take a line more
         first = place()
+    narrow = said.bounding_box()["height"]
+    page.set_viewport_size({"width": 1280, "height": 900})  # fewer lines: no room is left over
+    eventually(page, lambda: said.bounding_box()["height"] < narrow)
 
 
 def test_where_motion_is_unwanted_the_text_is_written_at_once(visit):

@@ -120,7 +120,10 @@
       for (const control of this.controls.values()) control.show();
       const width = Math.round(this.stage.clientWidth);
       if (width < 50 || !this.draw) return; // folded
-      if (width !== this.width) [this.width, this.lines] = [width, 0];
+      if (width !== this.width) {
+        [this.width, this.lines] = [width, 0];
+        this.said.style.minHeight = "";
+      }
       this.said.textContent = this.draw(this.state, Math.min(width, 720)) ?? "";
       // The sentence keeps the height it once had, so that buttons below it stay where they are.
       this.lines = Math.max(this.lines, this.said.scrollHeight);
