@@ -15,13 +15,14 @@ and for the two starts that the chapter compares.
 - `ladder`: from nanoGPT's recipe to the modern one, one change at a time, all with GPT-2's first weights: at
   150 steps, and at as many steps as the first recipe's processor time allows. A schedule ends with its run.
   What a step costs is measured by turns with nanoGPT's.
+- `without`: the top of the ladder with one of its changes taken back, trained by Muon. 150 steps.
 - `cache`: heads that share their keys and values, and multi-head latent attention. 150 steps.
 - `speed`: what a step of the mixture costs, and one of the dense model with as many parameters, by turns with
   the dense model's.
 
 `python benchmarks/modern_decoder.py [PART ...]` runs what has not been run yet and records it; what is done
 is kept in `_build/modern_decoder/`. With `--add`, what the record in the repository holds counts as kept.
-About 45 minutes of one core.
+About 55 minutes of one core.
 """
 
 import argparse
@@ -362,6 +363,24 @@ def climb(text: Text) -> list[dict[str, Any]]:
     return rows
 
 
+def without(text: Text) -> list[dict[str, Any]]:
+    """The ladder's top with one of its changes taken back, each at its best rate."""
+    top = dict(ladder())["rotary base 100"]
+    changes: dict[str, dict[str, Any]] = {
+        "QK-norm": {"config": replace(top.config, qk_norm=False)},
+        "SwiGLU": {"config": replace(top.config, activation="gelu", d_hidden=None)},
+        "RMSNorm": {"config": replace(top.config, norm="layer")},
+        "rotary positions": {"rotary_base": None},
+    }
+    rows = []
+    for name, change in changes.items():
+        trial = Trial(replace(top, **change))
+        trial, tried = best("without", name, trial, RUNG_RATES["muon"], text, STEPS, beyond=True)
+        rate = trial.fit["lr"]
+        rows.append(judged("without", f"{name}, rate {rate}", trial, text, tried=tried) | {"name": name})
+    return rows
+
+
 # --- what the cache holds ---
 
 
@@ -394,6 +413,7 @@ PARTS: dict[str, Callable[[Text], list[dict[str, Any]]]] = {
     "mixture": mixture,
     "weights": weights,
     "ladder": climb,
+    "without": without,
     "cache": cache,
     "speed": speed,
 }
@@ -410,7 +430,7 @@ def restore() -> None:
     put("recorded before", result={"seconds": content["cpu_seconds"]})
     for part, rows in content["results"].items():
         put("part", part, result=rows)
-        if part not in ("weights", "ladder"):
+        if part not in ("weights", "ladder", "without"):
             continue
         for row in rows:
             own = {name: row[name] for name in ("steps", "parameters")}

@@ -134,6 +134,24 @@ def test_the_ladder_changes_one_thing_at_a_time(script, text, unrun):
     assert [row["steps"] for row in rows] == [2, 2] + [2, 1] * (len(names) - 1)  # a step costs 1.5
 
 
+def test_one_change_is_taken_back_from_the_top(script, text, unrun, monkeypatch):
+    tried = {}
+    best = script.best
+
+    def noted(part, name, trial, *about, **options):
+        tried[name] = trial
+        return best(part, name, trial, *about, **options)
+
+    monkeypatch.setattr(script, "best", noted)
+    rows = script.without(text)
+    assert [row["name"] for row in rows] == list(tried)
+    assert {row["rate"] for row in rows} == {0.0025}
+    top = script.ladder()[-1][1]
+    for trial in tried.values():
+        one, two = vars(top) | vars(top.config), vars(trial.recipe) | vars(trial.recipe.config)
+        assert len({key for key in one if key not in ("config", "d_hidden") and one[key] != two[key]}) == 1
+
+
 def test_the_ladder_ends_at_the_modern_recipe(script):
     last = script.ladder()[-1][1]
     assert last.config == MODERN.config

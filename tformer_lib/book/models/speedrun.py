@@ -39,13 +39,13 @@ class Settings:
     qk_norm: bool = True
     squared: bool = True  # squared ReLU, else GELU
     quiet: bool = True  # whether what a block adds begins as zero
-    muon: bool = True  # for the matrices, else AdamW
+    muon: bool = True  # for the matrices, else Adam
     polar: bool = True  # three steps with polynomials of their own, else Muon's five
     square: bool = True  # whether these steps stay with square matrices
     steps: int = 130
     batch: int = 16
     rate: float = 0.055  # of the matrices
-    table_rate: float = 0.025  # of the rest, by AdamW
+    table_rate: float = 0.025  # of the rest, by Adam
     warmup: int = 10
     linear: bool = True  # the rates end at zero on a line, else on nanoGPT's cosine to a tenth
 
@@ -63,7 +63,7 @@ CHANGES: dict[str, dict[str, Any]] = {  # each takes one change away from `Setti
     "no QK-norm": {"qk_norm": False},
     "GELU": {"squared": False},
     "GPT-2's first outputs": {"quiet": False},
-    "AdamW for all": {"muon": False, "rate": 0.004},
+    "AdamW for all": {"muon": False, "rate": 0.004},  # without decay, so Adam
     "Muon's five steps": {"polar": False},
     "long products": {"square": False},
     "a cosine to a tenth": {"linear": False},
@@ -177,8 +177,8 @@ def orthogonalise_all(
     Args:
         gradients: the matrices.
         polynomials: a, b and c of each step: Muon's five, or the first three of Amsel et al. (2025), who
-            choose each for what the one before leaves. Cut off there they leave the singular values
-            between 0.2 and 1.9.
+            choose each for what the one before leaves. Cut off there they take what begins between
+            0.002 and 1 to between 0.18 and 1.9.
         square: whether to save those products; the result is the same up to rounding.
     """
     x = gradients.flatten(0, -3)
