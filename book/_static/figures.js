@@ -54,7 +54,7 @@
       files = document.createElement("span");
       files.className = "tformer-files";
       files.dataset.pagefindIgnore = "";
-      (caption.querySelector("p .caption-text, p") ?? caption).append(" ", files);
+      (caption.querySelector(".caption-text") ?? caption.querySelector("p") ?? caption).append(" ", files);
     }
     const button = document.createElement("button");
     button.type = "button";

@@ -39,7 +39,7 @@
         }
       }
       const heads = html("div", { class: "tl-heads", role: "group", "aria-label": "Heads: which one is shown" });
-      ui.stage.prepend(html("p", { class: "tl-label" }, "Who reads:"), asks, html("p", { class: "tl-label" }, "What is read (darker: more; choose one for its weight):"), reads);
+      ui.stage.prepend(html("p", { class: "tl-label" }, "Who reads:"), asks, html("p", { class: "tl-label" }, "What is read (stronger colour: more; choose one for its weight):"), reads);
       ui.stage.append(html("p", { class: "tl-label" }, "Head (block.head):"), heads);
       const answers = ui.table("What the model answers");
       ui.choice("model", "Model", Object.entries(ABOUT), (model) => ({ model, item: "0", row: 99, key: -1, block: 0, head: 0, silent: false }));

@@ -14,9 +14,9 @@
       const told = html("p", { class: "tl-hidden", role: "status" });
       const button = (label, onclick) => html("button", { type: "button", onclick }, label);
       const bars = ui.picture("Bars: the probability of each of the twelve likeliest next letters. The sentence below says the first.");
-      const reads = html("p", { class: "tl-reads", role: "img", "aria-label": "The text, darker where this head reads more. The sentence below says the first three letters." });
+      const reads = html("p", { class: "tl-reads", role: "img", "aria-label": "The text, in a stronger colour where this head reads more. The sentence below says the first three letters." });
       const heads = html("div", { class: "tl-heads", role: "group", "aria-label": "Heads: which one is shown" });
-      ui.stage.append(html("p", { class: "tl-label" }, "What each head of each block reads for the next letter (darker: more); choose one:"), heads);
+      ui.stage.append(html("p", { class: "tl-label" }, "What each head of each block reads for the next letter (stronger colour: more); choose one:"), heads);
       const off = () => new Set(String(ui.state.silent).split(",").filter(Boolean));
       const chosen = () => [Math.min(model.M - 1, Math.max(0, Math.round(ui.state.block))), Math.min(model.H - 1, Math.max(0, Math.round(ui.state.head)))];
       const buttons = Array.from({ length: model.M }, (_, m) => Array.from({ length: model.H }, (_, h) => html("button", {

@@ -225,6 +225,17 @@ def test_a_mask_is_told_row_by_row_where_rows_differ():
     assert "a to nothing; b to a." in examples.masks(panels=closed, chosen=None).description
 
 
+def test_a_square_of_booleans_may_say_something_else_than_a_mask():
+    panels = {"Both": (["a", "b"], [[True, False], [True, True]]), "One": (["a"], [[True]])}
+    drawing = examples.masks(
+        panels=panels, chosen=None, sides=("output", "input"), meaning=("depends", "does not")
+    )
+    assert "a row for each output and a column for each input" in drawing.description
+    assert "One, a: each row is True at a." in drawing.description
+    for svg in layouts(drawing):
+        assert {"outputs", "inputs", "True: depends", "False: does not"} <= set(words(svg))
+
+
 def test_the_letter_asked_is_in_colour_with_its_digit():
     for svg in layouts(examples.letter_memory(asked="t")):
         by_name = {role.name: full_cells(svg, role) for role in ROLES}

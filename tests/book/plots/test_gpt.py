@@ -69,6 +69,8 @@ def test_rules_are_curves_with_their_last_setting_and_the_real_text():
     assert lines(axis) == [[90, 80], [95], [91]]
     assert {"4", "0.1"} <= {text.get_text() for text in axis.texts}
     assert labels(axis) == ["top-k", "min-p", "held-out text"]
+    sides = {text.get_text(): text.get_ha() for text in axis.texts}
+    assert sides == {"4": "left", "0.1": "right"}  # where the other rules' lines are not
 
 
 def test_the_ladder_has_a_dot_a_model_and_a_colour_a_group():

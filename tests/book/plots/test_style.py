@@ -121,6 +121,17 @@ def test_what_lies_on_an_image_is_marked_and_what_lies_beside_it_is_not():
     assert f'id="{style.KEPT}' in figure._repr_svg_()
 
 
+def test_an_arrow_on_an_image_and_a_line_on_an_inset_s_are_marked():
+    figure, axis = style.new_figure(1)
+    axis.imshow(np.eye(8))
+    arrow = axis.annotate("", (1, 3), (5, 3), arrowprops={"arrowstyle": "->"})
+    inset = axis.inset_axes((0.5, 0.5, 0.4, 0.4))
+    inset.imshow(np.eye(2))
+    (line,) = inset.plot([0, 1], [0, 1])
+    figure._repr_svg_()
+    assert [part.get_gid() for part in (arrow.arrow_patch, line)] == [style.KEPT] * 2
+
+
 def test_one_legend_stands_above_all_panels_within_the_width():
     figure, axes = style.new_figure(2, height=3.0)
     for name in ("a short name", "a name that is a good deal longer", "another", "one more of them"):

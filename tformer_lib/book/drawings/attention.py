@@ -575,12 +575,12 @@ def decoder_looks_back(
     return Drawing(title, description, wide, narrow)
 
 
-def mask_legend(scene: Scene, x: Pixels, y: Pixels) -> None:
+def mask_legend(scene: Scene, x: Pixels, y: Pixels, meaning: tuple[str, str]) -> None:
     """What the two kinds of cell in a mask mean, with its upper left corner at (x, y)."""
     scene.box(x, y, 22, 22, role=WEIGHTS, shade=0.7)
-    scene.text(x + 32, y + 11, "True: may attend", anchor="start")
+    scene.text(x + 32, y + 11, f"True: {meaning[0]}", anchor="start")
     scene.box(x, y + 30, 22, 22, role=WEIGHTS, shade=0, masked=True)
-    scene.text(x + 32, y + 41, "False: may not", anchor="start")
+    scene.text(x + 32, y + 41, f"False: {meaning[1]}", anchor="start")
 
 
 def masks(
@@ -588,6 +588,8 @@ def masks(
     *,
     pad: str = "[pad]",
     chosen: tuple[str, int] | None = None,
+    sides: tuple[str, str] = ("query", "key"),
+    meaning: tuple[str, str] = ("may attend", "may not"),
     title: str = "Masks on real words",
 ) -> Drawing:
     """Who may read whom, a square for each mask: queries are rows, keys columns, as in code.
@@ -597,6 +599,8 @@ def masks(
             the query may read the key.
         pad: the word that stands for no word; its tokens are only outlined.
         chosen: the heading and the row of a query in full colour, and whose keys the description names.
+        sides: what a row stands for, and a column.
+        meaning: what True says of the two, and what False says.
         title: what it shows.
 
     Raises:
@@ -613,6 +617,8 @@ def masks(
         if name not in may or not 0 <= n < len(may[name]):
             raise ValueError(f"there is no query {n} in {name!r} among {', '.join(map(repr, may))}")
 
+    rows_of, columns_of = ("queries" if side == "query" else f"{side}s" for side in sides)
+
     def told(name: str) -> str:
         words = panels[name][0]
 
@@ -620,13 +626,14 @@ def masks(
             return ", ".join(word for word, yes in zip(words, row, strict=True) if yes) or "nothing"
 
         if all(row == may[name][0] for row in may[name]):
-            return f"{name}, {' '.join(words)}: each query may attend to {reads(may[name][0])}."
+            every = "each query may attend to" if sides[0] == "query" else "each row is True at"
+            return f"{name}, {' '.join(words)}: {every} {reads(may[name][0])}."
         said = (f"{word} to {reads(row)}" for word, row in zip(words, may[name], strict=True))
         return f"{name}: {'; '.join(said)}."
 
     description = (
-        "Squares of booleans with a row for each query and a column for each key. Filled cells are True, may "
-        f"attend, hatched ones False. {' '.join(map(told, panels))}"
+        f"Squares of booleans with a row for each {sides[0]} and a column for each {sides[1]}. Filled cells "
+        f"are True, {meaning[0]}, hatched ones False. {' '.join(map(told, panels))}"
     )
 
     def square(scene: Scene, x: Pixels, y: Pixels, label: Pixels, cell: Pixels, name: str) -> Pixels:
@@ -637,8 +644,8 @@ def masks(
             scene,
             (x, y + 24),
             (label, cell),
-            down=(QUERY, "queries", words),
-            across=(KEY, "keys", words),
+            down=(QUERY, rows_of, words),
+            across=(KEY, columns_of, words),
             numbers=[[""] * len(words) for _ in words],
             row=row_of.get(name),
             blank=pad,
@@ -650,7 +657,7 @@ def masks(
     def layout(size: Pixels, room: Pixels, *, stacked: bool) -> Scene:
         every = [word for words, _ in panels.values() for word in words]
         across = [len(words) for words, _ in panels.values()]
-        label, gap = widest([*every, "queries"], size) + 2 * PAD, 28.0
+        label, gap = widest([*every, rows_of], size) + 2 * PAD, 28.0
         beside = 1 if stacked else len(panels)
         columns = max(across) if stacked else sum(across)
         free = room - 2 - (beside - 1) * gap - beside * label
@@ -663,7 +670,7 @@ def masks(
             else:
                 x += label + many * cell + gap
         scene.width = label + max(across) * cell + 2 if stacked else x - gap + 2
-        mask_legend(scene, label, lowest + 14)
+        mask_legend(scene, label, lowest + 14, meaning)
         scene.height = lowest + 70
         return scene
 

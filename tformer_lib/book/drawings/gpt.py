@@ -238,6 +238,7 @@ def jumping_window(
         scene = Scene(room, size=size)
         label, right, tall = 30.0, 62.0, 20.0
         cell = (room - label - right) / max(lengths)
+        dropped: dict[str, Any] = {"role": None, "strength": "faint", "masked": True}
         scene.text(0, 8, "length", anchor="start", muted=True)
         scene.text(room, 8, "reads", anchor="end", muted=True)
         for i, n in enumerate(lengths):
@@ -248,7 +249,7 @@ def jumping_window(
                 seen = j >= starts[n]
                 paint: dict[str, Any] = {"role": KEY, "strength": "full" if j >= n - new else "pale"}
                 if not seen:
-                    paint = {"role": KEY, "strength": "faint"}
+                    paint = dropped
                 scene.box(label + j * cell, y, cell - 2, tall, **paint)
             scene.text(room, y + tall / 2, str(new), anchor="end", bold=n in jumps)
         keys: dict[str, dict[str, Any]] = {
@@ -256,7 +257,7 @@ def jumping_window(
             "in the cache": {"role": KEY},
         }
         y = 22 + len(lengths) * (tall + 4) + 6
-        scene.height = legend(scene, y, {**keys, "dropped": {"role": KEY, "strength": "faint"}})
+        scene.height = legend(scene, y, {**keys, "dropped": dropped})
         return scene
 
     return Drawing(title, description, layout(520, 15), layout(PHONE, 13.5))

@@ -214,8 +214,9 @@ def patched_runs(
             for y, words in ((61, "block 1"), (101, "block 0"), (142, "tokens")):
                 scene.text(0, which * tall + y, words, anchor="start", muted=True)
         right = left + room + 16
-        x = left + (place + 1) * room / len(clean) - 3
-        scene.arrow((x, 121), (right, 121), (right, tall + 121), (x, tall + 121), role=STREAM, width=2.4)
+        x = left + (place + 0.5) * room / len(clean)
+        path = ((x, 114), (x, 121), (right, 121), (right, tall + 121), (x, tall + 121), (x, tall + 115))
+        scene.arrow(*path, role=STREAM, width=2.4)
         scene.text(right + 8, tall - 20, "copied", anchor="start", muted=True)
         scene.height = 3 * tall - 18
         return scene

@@ -51,7 +51,7 @@ def learning(curves: Mapping[str, Sequence[Point]], lines: Mapping[str, float]) 
     axis.set(xlabel="training step", ylabel="loss at [MASK] (nats)", xscale="log")
     axis.margins(y=0.09)
     axis.set_xlim(left=left / 2)  # where the dotted lines are named
-    axis.xaxis.set_major_locator(LogLocator())
+    axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axis.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axis.xaxis.set_minor_locator(NullLocator())
     legend_above(axis)

@@ -120,7 +120,9 @@ def rules_tried(
     for (name, points), (colour, marker) in zip(rules.items(), looks, strict=False):
         across, up = [x for x, _, _ in points], [100 * y for _, y, _ in points]
         axis.plot(across, up, color=colour, marker=marker, label=name)
-        axis.annotate(points[-1][2], (across[-1], up[-1]), xytext=(6, 2), textcoords="offset points")
+        first = across[-1] == min(points[-1][0] for points in rules.values())  # the others are on its right
+        x, y, side = (-7, -9, "right") if first else (6, 2, "left")
+        axis.annotate(points[-1][2], (across[-1], up[-1]), (x, y), textcoords="offset points", ha=side)
     axis.plot([real[0]], [100 * real[1]], "*", color=GREY, markersize=15, label="held-out text")
     axis.set(xlabel="different words among 1,000", ylabel="known words (per cent)")
     axis.margins(x=0.14)

@@ -1,10 +1,12 @@
 """The figures of probes, superposition and sparse autoencoders."""
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import Any
 
 import numpy as np
-from matplotlib.colors import ListedColormap
-from matplotlib.patches import Patch
+from matplotlib.legend_handler import HandlerTuple
+from matplotlib.lines import Line2D
 
 from tformer_lib.book.plots.style import (
     BLACK,
@@ -75,15 +77,19 @@ def phase_picture(
         boundary: densities and importances of the points of the derived line.
     """
     figure, axis = new_figure(height=3.6)
-    shades = ["#FFFFFF", "#CFE8F7", "#9CCFEF", SKY]
-    levels = ListedColormap(shades)
+    # Discs in rings, the larger the more seeds: of two tints of blue a dark page would not keep the order.
+    ring: dict[str, Any] = {"marker": "o", "linestyle": "", "markeredgecolor": BLACK, "markeredgewidth": 0.8}
+    ring |= {"markerfacecolor": "none", "markersize": 9}
+    disc: dict[str, Any] = {"marker": "o", "linestyle": "", "markeredgecolor": "none", "markerfacecolor": SKY}
+    sizes = (0.0, 3.0, 5.5, 9.0)  # by how many of the three
+    cells: list[list[tuple[float, float]]] = [[] for _ in sizes]
     for p, row in zip(densities, shared, strict=True):
         for r, share in zip(importances, row, strict=True):
-            filled = levels(share)
-            axis.plot(
-                p, r, "o", markersize=9, markerfacecolor=filled, markeredgecolor=BLACK, markeredgewidth=0.8
-            )
-    axis.plot(*boundary, color=RED, label="derived: δ*")
+            cells[round(3 * share)].append((p, r))
+    for size, places in zip(sizes[1:], cells[1:], strict=True):
+        axis.plot(*np.reshape(places, (-1, 2)).T, **disc, markersize=size)
+    axis.plot(*np.array([*chain(*cells)]).T, **ring)
+    axis.plot(*boundary, color=RED)
     axis.set_xscale("log")
     axis.set_yscale("log")
     axis.set_xticks([0.02, 0.1, 0.5, 1], ["0.02", "0.1", "0.5", "1"])
@@ -92,9 +98,17 @@ def phase_picture(
     axis.set_yticks([], minor=True)
     axis.set(xlabel="density δ (how often a feature is active)", ylabel="importance r of the second")
     held = ("opposite in no seed", "in one of three", "in two of three", "in all three")
-    present = sorted({min(int(4 * share), 3) for row in shared for share in row})
-    handles = [Patch(facecolor=shades[i], edgecolor=BLACK, label=held[i]) for i in present] + [axis.lines[-1]]
-    legend = figure.legend(handles=handles, loc="outside upper left", ncols=2, handlelength=1.0)
+    present = [i for i, places in enumerate(cells) if places]
+    circle = Line2D([], [], **ring)
+    dots: list[Any] = [(Line2D([], [], **disc, markersize=sizes[i]), circle) for i in present]
+    legend = figure.legend(
+        [*dots, axis.lines[-1]],
+        [*(held[i] for i in present), "derived: δ*"],
+        handler_map={tuple: HandlerTuple(ndivide=1)},
+        loc="outside upper left",
+        ncols=2,
+        handlelength=1.0,
+    )
     legend.set_in_layout(True)
     return figure
 

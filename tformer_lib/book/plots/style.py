@@ -98,7 +98,7 @@ class BookFigure(Figure):
     def _keep_what_lies_on_images(self) -> None:
         """Marks writing and lines on an image: their colours were chosen for it, and it stays as it is."""
         self.draw_without_rendering()
-        for axis in self.axes:
+        for axis in (*self.axes, *(inset for outer in self.axes for inset in outer.child_axes)):
             areas = [image.get_window_extent() for image in axis.images]
             for artist in (*axis.texts, *axis.lines, *axis.patches, *axis.collections) if areas else ():
                 corners = artist.get_window_extent().corners()
@@ -106,6 +106,9 @@ class BookFigure(Figure):
                     continue
                 if any(area.contains(*corners.mean(axis=0)) for area in areas):
                     keep_colours(artist)
+                    arrow = getattr(artist, "arrow_patch", None)  # an annotation's is a group of its own
+                    if arrow is not None:
+                        keep_colours(arrow)
 
 
 def compact(svg: str) -> str:
