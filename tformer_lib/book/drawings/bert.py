@@ -147,7 +147,7 @@ def leakage(
         scene.height = ys[2] + tall + 16
         return scene
 
-    return Drawing(title, description, layout(560, 80, 15), layout(PHONE, 60, 13.5))
+    return Drawing(title, description, layout(560, 80, 15), layout(PHONE, 66, 13.5))
 
 
 def three_fates(

@@ -260,7 +260,7 @@ def latent(
         scene.height = bottom + 30
         return scene
 
-    return Drawing(title, description, layout(600, True, 15), layout(PHONE, False, 14))
+    return Drawing(title, description, layout(640, True, 15), layout(PHONE, False, 14))
 
 
 def experts(
