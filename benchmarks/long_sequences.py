@@ -5,7 +5,7 @@ keys whose values are asked for. *Rewriting*: 8 to 16 keys, each written twice i
 value is asked for. Every model is 64 wide and without positions. `MODELS` says how its blocks attend, with
 two heads if nothing else is said. It is trained for 200 steps of 64 sequences. The learning rate is the best
 of four for each model alike, by 64 pairs (16 keys) that are drawn apart, with seed 0; with it the seeds 0, 1
-and 2 are then judged on others. `LONGER` names mixtures that are
+and 2 are then judged on others. `LONGER` names models that are
 trained for 600 steps too, at smaller rates, and chosen and judged in the same way.
 
 Each run is kept in `_build/long_sequences`, so that the script may be stopped and begun again. With `--add`
@@ -86,6 +86,8 @@ SMALL_RATES = (1e-3, 3e-3, 1e-2)
 LONGER: dict[str, tuple[float, ...]] = {  # of the task "recall": the rates
     "a window, then linear": SMALL_RATES,
     "linear": SMALL_RATES,
+    "delta": SMALL_RATES,
+    "delta without correction": SMALL_RATES,
 }
 
 

@@ -72,8 +72,9 @@ def recall_by_pairs(accuracy: Mapping[str, Mapping[int, Sequence[float]]], chanc
     for name, found in accuracy.items():
         means = [sum(found[p]) / len(found[p]) for p in pairs]
         axis.plot(pairs, means, DASHES.get(name, "-"), color=COLOURS[name], label=name)
+        dots = "none" if name in DASHES else "full"  # so that dots of one colour are told apart, too
         for p in pairs:
-            axis.plot([p] * len(found[p]), found[p], "o", color=COLOURS[name], markersize=3.5)
+            axis.plot([p] * len(found[p]), found[p], "o", color=COLOURS[name], markersize=4, fillstyle=dots)
     axis.axhline(chance, color=GREY, linestyle=":", linewidth=1.2, label="chance")
     axis.set_xscale("log", base=2)
     axis.set_xticks(pairs, [str(p) for p in pairs])
