@@ -83,7 +83,7 @@ UNFOLD = """() => {
 }"""
 STARTED = """() => [...document.querySelectorAll('tformer-live')].every(
   figure => figure.querySelector('.tl-said')?.textContent)"""
-# Nothing moves, no font is on its way, and what scrolls now can be reached: scripts look for it a little later.
+# Nothing moves, no font is on its way, and what scrolls can be reached: scripts look for it a little later.
 SETTLED = """() => document.fonts.status === 'loaded'
   && document.getAnimations().every(one => one.playState !== 'running'
     || one.effect.getComputedTiming().endTime === Infinity)
@@ -95,7 +95,7 @@ SETTLED = """() => document.fonts.status === 'loaded'
 
 
 def settle(page) -> None:
-    """Waits until a page is at rest; one that never is goes on to the test that says what is wrong with it."""
+    """Waits until a page is at rest; one that never is goes on to the test that says what is wrong."""
     with contextlib.suppress(playwright.sync_api.TimeoutError):
         page.wait_for_function(SETTLED, timeout=20_000)
 

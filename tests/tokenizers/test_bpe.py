@@ -2,7 +2,6 @@ import copy
 import json
 import random
 import sys
-from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 

@@ -80,11 +80,21 @@ def check_numbers(config: TransformerConfig) -> None:
         object.__setattr__(config, name, value)  # it is frozen, and not yet in anybody's hands
 
 
+def gelu_tanh(x: Tensor) -> Tensor:
+    """GPT-2's approximation of GELU, x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))."""
+    return F.gelu(x, approximate="tanh")
+
+
+def squared_relu(x: Tensor) -> Tensor:
+    """max(0, x)^2 (So et al. 2021)."""
+    return F.relu(x).square()
+
+
 PHI: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": F.gelu,
-    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "gelu_tanh": gelu_tanh,
     "relu": F.relu,
-    "squared_relu": lambda x: F.relu(x).square(),
+    "squared_relu": squared_relu,
     "silu": F.silu,
 }
 

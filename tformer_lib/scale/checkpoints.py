@@ -36,9 +36,11 @@ from torch.distributed.checkpoint.state_dict import (
     set_state_dict,
 )
 
+from tformer_lib.core.modes import unwrapped
 from tformer_lib.files import parse_json, replace_file
 from tformer_lib.numbers import brief, whole
 from tformer_lib.training.checkpoints import SERIES
+from tformer_lib.training.fitting import Kind, clashes, kinds, misfits, plain_name, sharing
 from tformer_lib.training.history import History
 from tformer_lib.training.seeds import check_random_state, random_state
 
@@ -173,6 +175,7 @@ def open_distributed(
     place, fault = folder, None
     index: dict[str, Any] = {}
     random: dict[str, dict[str, Tensor]] = {}
+    shared: dict[str, Tensor] = {}
     try:
         place, index = _read_index(folder)
         _check_files(place, index["files"])
@@ -180,18 +183,23 @@ def open_distributed(
         if settings is not None:
             _compare_settings(place, *json.loads(json.dumps([index["settings"], settings])))
         _compare_parts(place, parts, model)
+        shared = _weights_in_one_memory(model)
         if optimizers:
             _compare_moments(place, parts, index["optimizers"], model, optimizers)
         random = _room_for_random(place, parts, index["processes"])
     except (OSError, ValueError) as error:
         fault = error
     _together(fault)
-    _read(place, {"random": random})
+    tied = {name: torch.empty_like(value) for name, value in shared.items()}
+    _read(place, {"random": random, "model": tied})
     try:
+        wrong = clashes(shared, tied)
+        if wrong:
+            raise ValueError(f"{place} does not fit this model: " + "; ".join(wrong))
         for state in random.values():
-            check_random_state(state)
+            _check_random(place, state)
     except ValueError as error:
-        fault = ValueError(f"{place} is no checkpoint: {error}")
+        fault = error
     _together(fault)
     saved = Saved(
         step=index["step"],
@@ -285,7 +293,7 @@ class _TableReader(pickle.Unpickler):
         raise pickle.UnpicklingError(f"it names {module}.{name}")
 
 
-def _read_table(place: Path) -> dict[str, tuple[tuple[int, ...], torch.dtype]]:
+def _read_table(place: Path) -> dict[str, Kind]:
     """Shape and dtype of each tensor, by name."""
     try:
         table = _TableReader(io.BytesIO((place / TABLE).read_bytes())).load()
@@ -309,26 +317,20 @@ def _compare_settings(place: Path, then: dict[str, Any], now: dict[str, Any]) ->
 
 def _compare_parts(
     place: Path,
-    parts: dict[str, tuple[tuple[int, ...], torch.dtype]],
+    parts: dict[str, Kind],
     model: nn.Module,
 ) -> None:
     """The tensors of the model are those here."""
-    here = {f"model.{k}": (tuple(v.shape), v.dtype) for k, v in _weights(model).items()}
-    there = {name: part for name, part in parts.items() if name.startswith("model.")}
-    wrong = [f"missing {name}" for name in sorted(here.keys() - there.keys())]
-    wrong += [f"left over {name}" for name in sorted(there.keys() - here.keys())]
-    wrong += [
-        f"{name} is {_kind(there[name])} there and {_kind(here[name])} here"
-        for name in sorted(here.keys() & there.keys())
-        if here[name] != there[name]
-    ]
+    start = "model."
+    there = {name.removeprefix(start): part for name, part in parts.items() if name.startswith(start)}
+    wrong = misfits(kinds(_weights(model)), there)
     if wrong:
-        raise ValueError(f"{place} does not fit this model: " + "; ".join(wrong).replace("model.", ""))
+        raise ValueError(f"{place} does not fit this model: " + "; ".join(wrong))
 
 
 def _compare_moments(
     place: Path,
-    parts: dict[str, tuple[tuple[int, ...], torch.dtype]],
+    parts: dict[str, Kind],
     then: dict[str, str],
     model: nn.Module,
     optimizers: Sequence[torch.optim.Optimizer],
@@ -342,7 +344,7 @@ def _compare_moments(
     ]
     if wrong:
         raise ValueError(f"{place} does not fit these optimizers: " + "; ".join(wrong))
-    shapes = {name: tuple(value.shape) for name, value in model.named_parameters()}
+    shapes = {plain_name(name): tuple(value.shape) for name, value in unwrapped(model).named_parameters()}
     start = "optim.state."
     for part, (shape, _) in parts.items():
         name = part.removeprefix(start).rpartition(".")[0]
@@ -352,7 +354,7 @@ def _compare_moments(
 
 def _movers(model: nn.Module, optimizers: Sequence[torch.optim.Optimizer]) -> dict[str, str]:
     """For each parameter that is trained the kind of its optimiser."""
-    names = {id(p): name for name, p in model.named_parameters()}
+    names = {id(p): plain_name(name) for name, p in unwrapped(model).named_parameters()}
     return {
         names[id(p)]: type(optimizer).__name__
         for optimizer in optimizers
@@ -365,13 +367,13 @@ def _weights(model: nn.Module) -> dict[str, Tensor]:
     return {name: value for name, value in get_model_state_dict(model).items() if isinstance(value, Tensor)}
 
 
-def _kind(part: tuple[tuple[int, ...], torch.dtype]) -> str:
-    return f"{part[0]} {part[1]}"
+def _weights_in_one_memory(model: nn.Module) -> dict[str, Tensor]:
+    """The tied weights."""
+    weights = _weights(model)
+    return {name: weights[name] for names in sharing(weights) for name in names}
 
 
-def _room_for_random(
-    place: Path, parts: dict[str, tuple[tuple[int, ...], torch.dtype]], processes: int
-) -> dict[str, dict[str, Tensor]]:
+def _room_for_random(place: Path, parts: dict[str, Kind], processes: int) -> dict[str, dict[str, Tensor]]:
     """Empty tensors for the states of the generators of each process that wrote."""
     room: dict[str, dict[str, Tensor]] = {str(number): {} for number in range(processes)}
     for name, (shape, dtype) in parts.items():
@@ -383,6 +385,13 @@ def _room_for_random(
     if not all(room.values()):
         raise ValueError(f"{place} lacks the states of the random generators")
     return room
+
+
+def _check_random(place: Path, state: dict[str, Tensor]) -> None:
+    try:
+        check_random_state(state)
+    except ValueError as error:
+        raise ValueError(f"{place} is no checkpoint: {error}") from error
 
 
 def _checksum(path: Path) -> str:
