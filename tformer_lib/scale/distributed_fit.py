@@ -52,6 +52,7 @@ def fit_distributed(
     targets: Callable[[Any], int | float] | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: int = 100,
+    lengthen: bool = False,
     on_step: Callable[[int, History], None] | None = None,
 ) -> History:
     """`tformer_lib.training.fit` on every process of the group at once; without a group, on this one.
@@ -104,6 +105,10 @@ def fit_distributed(
             in the same way the result is the same to the last bit; otherwise up to rounding, and with
             dropout only in distribution, since every process draws its own masks.
         checkpoint_every: the number of steps between checkpoints.
+        lengthen: whether the checkpoint may be of a run of fewer `steps`, finished or not. What is done
+            stays as it is; each later step has the learning rate that it has in a run of `steps`, so that
+            the rate may rise where the shorter run ended. Where such a run is stopped makes no difference
+            either, but it is not the run that had `steps` from the beginning.
         on_step: called by every process after each step, with its number from 0 and the history so far.
 
     Returns:
@@ -131,7 +136,7 @@ def fit_distributed(
     )
     strategy, precision = _one_of("strategy", strategy, Strategy), _one_of("precision", precision, Precision)
     accumulate = whole("accumulate", accumulate, 1)
-    recompute = flag("recompute", recompute)
+    recompute, lengthen = flag("recompute", recompute), flag("lengthen", lengthen)
     backend = _backend(compiled)
     checkpoint_every = whole("checkpoint_every", checkpoint_every, 1)
     if checkpoint is not None:
@@ -149,7 +154,7 @@ def fit_distributed(
         parameters, optimizers = trainable(model), plan.make_optimizers(model)
         history, first = History(), 0
         if checkpoint is not None and has_distributed(checkpoint):
-            history, first = _resume(checkpoint, model, optimizers, settings, rows, plan.steps)
+            history, first = _resume(checkpoint, model, optimizers, settings, rows, plan.steps, lengthen)
         else:
             _own_randomness(rank)
         start = time.perf_counter() - history.seconds
@@ -423,9 +428,15 @@ def _resume(
     settings: dict[str, Any],
     rows: Any,
     steps: int,
+    lengthen: bool,
 ) -> tuple[History, int]:
     """What is done, and the number of the first step that is not; the batches stand right behind it."""
-    saved, put = open_distributed(folder, model, optimizers, settings=settings)
+    free = ("steps",) if lengthen else ()
+    saved, put = open_distributed(folder, model, optimizers, settings=settings, free=free)
+    if saved.settings["steps"] > steps:
+        raise ValueError(
+            f"the checkpoint in {folder} is of a run of {saved.settings['steps']} steps, not {steps}"
+        )
     if saved.step > steps:
         raise ValueError(f"the checkpoint in {folder} is of {saved.step} steps, and there are {steps}")
     rows.load_state_dict(saved.batches)
