@@ -3,14 +3,14 @@
 `python benchmarks/portable.py` (or `make portable`) runs all notebooks under each setting of a matrix:
 
 - the instructions of the processor: all it has; AVX2, as most laptops; AVX2 in the libraries and none in
-  PyTorch's own kernels ("mixed"); or none beyond the oldest ("plain"), by the switches of PyTorch, MKL, oneDNN,
-  OpenBLAS and numpy;
+  PyTorch's own kernels ("mixed"); or none beyond the oldest ("plain"), by the switches of PyTorch, MKL,
+  oneDNN, OpenBLAS and numpy;
 - one thread, or two;
 - each Python from 3.11 to 3.13 that is installed (`--pythons` names others), in an environment of its own,
   `.venv-3.12` for instance, which is made where it is missing.
 
-What a Python changes (texts, orders) has nothing to do with what instructions and threads change (last digits).
-So not every combination is tried: each Python, each set of instructions and both numbers of threads are, with
+What a Python changes (texts, orders) has nothing to do with what instructions and threads change (last
+digits). So not every combination is tried: each Python, each set of instructions and both numbers of threads are, with
 two threads under those instructions whose digits differ most. Outputs and figures are compared as `make test`
 does. A table says for each notebook and setting: passed, or which cells differed, and its processor time over
 that of the first setting, at most 2. With one thread a notebook's cost is also held as a multiple of a
@@ -32,7 +32,6 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass, field
-from itertools import product
 from pathlib import Path
 
 from tformer_lib.book.recorded import record

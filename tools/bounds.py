@@ -1,8 +1,9 @@
 """The oldest and the newest versions that pyproject.toml lets the package run with, as pip wants them.
 
 `python tools/bounds.py oldest` prints the lower ends of the ranges of what computes: "torch==2.6.0 ...";
-`python tools/bounds.py newest` prints the ranges, of which pip takes the newest. A workflow installs them over
-what the tests need, each in turn, and runs the unit tests; notebooks and pictures belong to the pinned version.
+`python tools/bounds.py newest` prints the ranges, of which pip takes the newest. A workflow installs them
+over what the tests need, each in turn, and runs the unit tests; notebooks and pictures belong to the pinned
+version.
 """
 
 import argparse
