@@ -105,7 +105,7 @@ def test_what_the_exercise_on_two_processes_says(whole):
         changed("ddp.py"),
     ]
     unequal, alone, seeds, same = map(losses, launch(run_scripts, 2, scripts)[0])
-    assert abs(unequal[0] - whole[0]) > 1e-3
+    assert abs(unequal[0] - whole[0]) > 1e-4  # rounding is below 1e-5
     assert abs(alone[0] - whole[0]) < 1e-5  # two models, each of half of the rows
     assert alone[-1] < whole[-1] - 0.05  # each learns only four rows by heart
     assert (
