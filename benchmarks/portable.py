@@ -14,10 +14,10 @@ digits). So not every combination is tried: each Python, each set of instruction
 are, with two threads under those instructions whose digits differ most. Outputs and figures are compared as
 `make test` does.
 
-A table says for each notebook and setting: passed, or which cells differed, and its processor time over that of
-the first setting, at most 2. With one thread a notebook's cost is also held as a multiple of a calibration loop,
-the training of a small model, which is timed before and after each setting; with two, threads that wait for
-each other count as well.
+A table says for each notebook and setting: passed, or which cells differed, and its processor time over
+that of the first setting, at most 2. With one thread a notebook's cost is also held as a multiple of a
+calibration loop, the training of a small model, which is timed before and after each setting; with two,
+threads that wait for each other count as well.
 Messages are left in `_build/portable/`, and what was found is kept there: `--resume` goes on where a run
 stopped, and `--record` records of it the settings under which all notebooks have been run.
 
