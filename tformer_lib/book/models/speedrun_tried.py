@@ -2,15 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import torch
-import torch._inductor.config
-import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from tformer_lib.book.models.speedrun import CHANGES, WINDOW, FastDecoder, Settings
+from tformer_lib.book.models.speedrun import CHANGES, WINDOW, Fast, FastDecoder, Settings
 from tformer_lib.data.windows import RandomWindows
 
 LATER = 1000  # added to a seed, for the batches of the second half
@@ -73,31 +70,12 @@ class ValueResidual(FastDecoder):
 
 
 class Half(FastDecoder):
-    """Products in bfloat16."""
+    """Trains with products in bfloat16."""
 
     def forward(self, tokens: Int[Tensor, "B N"]) -> Float[Tensor, "B N vocab"]:
         """Logits for the token after each, in float32."""
-        with torch.autocast("cpu", torch.bfloat16):
+        with torch.autocast("cpu", torch.bfloat16, enabled=self.training):
             return super().forward(tokens).float()
-
-
-def compiled(vocab: int, settings: Settings) -> FastDecoder:
-    """The entry's model, compiled when it is first called, afresh; as it is where there is no compiler."""
-    model = FastDecoder(vocab, settings)
-    if has_compiler():
-        torch._inductor.config.force_disable_caches = True  # what an earlier run left would be a head start:
-        torch.compiler.reset()  # on disk, and in this process
-        model.compile()
-    return model
-
-
-def has_compiler() -> bool:
-    """Whether PyTorch can compile here."""
-    try:
-        torch.compile(lambda x: F.relu(x) + 1)(torch.ones(2))
-    except Exception:  # what is missing differs: a C++ compiler, its headers, Python's
-        return False
-    return True
 
 
 def short_windows_first(
@@ -121,12 +99,11 @@ def small_batches_first(
 
 
 TWO_BLOCKS = replace(Settings(), **CHANGES["two blocks, half the rows"])
-TRIED: dict[str, dict[str, Any]] = {  # what `fast` is called with
-    "logits capped at 15": {"build": Capped},
-    "a running mean of the weights": {"build": Averaged},
-    "two blocks, values of the first in both": {"settings": TWO_BLOCKS, "build": ValueResidual},
-    "products in bfloat16": {"build": Half},
-    "compiled": {"build": compiled},
-    "windows of 32 first, then of 64": {"batches": short_windows_first},
-    "batches of 8 first, then of 24": {"batches": small_batches_first},
+TRIED = {
+    "logits capped at 15": Fast(model=Capped),
+    "a running mean of the weights": Fast(model=Averaged),
+    "two blocks, values of the first in both": Fast(TWO_BLOCKS, ValueResidual),
+    "products in bfloat16": Fast(model=Half),
+    "windows of 32 first, then of 64": Fast(batches=short_windows_first),
+    "batches of 8 first, then of 24": Fast(batches=small_batches_first),
 }
