@@ -33,7 +33,7 @@ it does not undo limits, as an administrator's process can. Elsewhere than on Li
 one core, and one that outlives its parent is not counted.
 
 `--shares` takes each of the changes away that lead to our entry, and adds each of those that it was tried
-with. These are no contest: they run in one process, as `fast` does beside them, and read every third window.
+with. These are no contest: they run in one process, from seeds 0, 1 and 2, as `fast` does beside them.
 `--again N` measures the first seed N more times. To have the ratio as most laptops would, set
 ATEN_CPU_CAPABILITY=avx2, MKL_ENABLE_INSTRUCTIONS=AVX2 and ONEDNN_MAX_CPU_ISA=AVX2; each run notes these
 variables and what the processor has. Finished runs are kept in `_build/speedrun/`, and so is the draw. What
@@ -71,14 +71,13 @@ from tformer_lib.book.recorded import record, recorded
 from tformer_lib.training import count_parameters, seed_everything
 
 SEEDS, LONGEST, BATCH, FIRST = 3, 24_000, 128, 64
-THIRD = 3  # variants of our entry read only every third window
 CUTS = 4  # batches of windows whose ends are exchanged
 CLOSE = 1e-3  # what rounding may change in a logit
 HELD = ("ATEN_CPU_CAPABILITY", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA")
 FLAGS = ("avx2", "avx512f", "avx512_bf16", "amx_tile", "amx_bf16")  # as Linux calls them
 OURS = Path(speedrun.__file__)
 VARIANTS = {
-    "share": {"fast": speedrun.Fast()} | speedrun.SHARES,
+    "shares": {"fast": speedrun.Fast(), **speedrun.SHARES},
     "tried": speedrun_tried.TRIED,
 }
 
@@ -325,7 +324,7 @@ def beside(entry: speedrun.Fast, text: Text, seed: int) -> dict[str, float]:
     tensors = entry.train(text.train, text.vocab, seed)
     seconds, model = time.process_time() - start, entry.build(text.vocab)
     model.load_state_dict(tensors)
-    return {"loss": round(held_out(model, text.held[::THIRD]), 4), "cpu_seconds": round(seconds, 2)}
+    return {"loss": round(held_out(model, text.held), 4), "cpu_seconds": round(seconds, 2)}
 
 
 def score(training: float, answers: Answers, cost: dict[str, float]) -> dict[str, float]:
@@ -380,23 +379,37 @@ def row(name: str, seed: int, result: dict[str, Any], goal: float) -> str:
 
 
 def baselines(kept: Runs) -> list[dict[str, Any]]:
-    """The recipe's runs that are kept, or else those that are recorded."""
-    found = sorted((key[1], result) for key, result in kept.kept().items() if key[0] == "baseline")
-    return [{"seed": seed, **result} for seed, result in found] or recorded("speedrun")["results"]["baseline"]
+    """The recipe's runs: those that are recorded, by this loop or by the library's `fit`, and those kept."""
+    lines = {(line["loop"], line["seed"]): line for line in recorded("speedrun")["results"]["baseline"]}
+    for (kind, *key), result in kept.kept().items():
+        if kind == "baseline":
+            lines["plain", key[0]] = {"loop": "plain", "seed": key[0]} | result
+    return [lines[key] for key in sorted(lines)]
+
+
+def variants(kind: str, kept: Runs) -> list[dict[str, Any]]:
+    """Those of our entry, as recorded or as kept: the loss, and the time as a share of the entry's own."""
+    found = {key: result for key, result in kept.kept().items() if key[0] in VARIANTS}
+    own = {key[3]: run["cpu_seconds"] for key, run in found.items() if key[:2] == ("shares", "fast")}
+    lines = {(line["name"], line["seed"]): line for line in recorded("speedrun")["results"][kind]}
+    for (of, name, _, seed), run in found.items():
+        if of == kind:
+            time_ = round(run["cpu_seconds"] / own[seed], 3)
+            lines[name, seed] = {"name": name, "seed": seed, "loss": run["loss"], "time": time_}
+    return [lines[key] for key in sorted(lines)]
 
 
 def gather(kept: Runs) -> None:
     """Record what is kept for our entries as they are."""
     found, digest = kept.kept(), submitted(OURS)
     draw = found["draw", digest]
-    seeds = derive(digest, draw, SEEDS)
-    tables: dict[str, list[dict[str, Any]]] = {"entry": [], "share": [], "tried": [], "again": []}
+    seeds, base = derive(digest, draw, SEEDS), baselines(kept)
+    tables: dict[str, list[dict[str, Any]]] = {"entry": [], "again": []}
     for (kind, *key), result in sorted(found.items(), key=lambda item: str(item[0])):
         if kind in tables and key[2] in seeds:
-            tables[kind].append(dict(zip(("name", "instructions", "seed"), key, strict=False)) | result)
-    for line in tables["entry"]:
-        line["table"] = "anything" if line["name"] == "counts" else "gradients"
-    base = baselines(kept)
+            about = dict(zip(("name", "instructions", "seed", "at"), key, strict=False))
+            table = "anything" if key[0] == "counts" else "gradients"
+            tables[kind].append(about | {"table": table} | result)
     results = {
         "limit": LIMIT,
         "context": CONTEXT,
@@ -405,8 +418,7 @@ def gather(kept: Runs) -> None:
         "baseline": base,
         "entries": tables["entry"],
         "again": tables["again"],
-        "shares": tables["share"],
-        "tried": tables["tried"],
+        **{kind: variants(kind, kept) for kind in VARIANTS},
     }
     spent = sum(line["cpu_seconds"] for line in chain(base, *tables.values()))
     record("speedrun", results, seeds=seeds, cpu_seconds=spent)
@@ -435,7 +447,7 @@ def main() -> None:
         for (kind, name), where in runs.items():
             make = partial(measure, where, text, seed)
             print(row(name, seed, kept.keep(kind, name, instructions, seed, make=make), goal), flush=True)
-    for seed in derive(digest, draw, options.seeds) if options.shares else ():
+    for seed in range(options.seeds) if options.shares else ():
         for kind, entries in VARIANTS.items():
             for name, entry in entries.items():
                 kept.keep(kind, name, instructions, seed, make=partial(beside, entry, text, seed))

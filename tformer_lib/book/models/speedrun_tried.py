@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import torch
+import torch._inductor.config
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -70,12 +72,31 @@ class ValueResidual(FastDecoder):
 
 
 class Half(FastDecoder):
-    """Trains with products in bfloat16."""
+    """Products in bfloat16."""
 
     def forward(self, tokens: Int[Tensor, "B N"]) -> Float[Tensor, "B N vocab"]:
         """Logits for the token after each, in float32."""
-        with torch.autocast("cpu", torch.bfloat16, enabled=self.training):
+        with torch.autocast("cpu", torch.bfloat16):
             return super().forward(tokens).float()
+
+
+def compiled(vocab: int, settings: Settings) -> FastDecoder:
+    """The entry's model, compiled when it is first called, afresh; as it is where there is no compiler."""
+    model = FastDecoder(vocab, settings)
+    if has_compiler():
+        torch._inductor.config.force_disable_caches = True  # what an earlier run left would be a head start:
+        torch.compiler.reset()  # on disk, and in this process
+        model.compile()
+    return model
+
+
+def has_compiler() -> bool:
+    """Whether PyTorch can compile here."""
+    try:
+        torch.compile(lambda x: F.relu(x) + 1)(torch.ones(2))
+    except Exception:  # what is missing differs: a C++ compiler, its headers, Python's
+        return False
+    return True
 
 
 def short_windows_first(
@@ -104,6 +125,7 @@ TRIED = {
     "a running mean of the weights": Fast(model=Averaged),
     "two blocks, values of the first in both": Fast(TWO_BLOCKS, ValueResidual),
     "products in bfloat16": Fast(model=Half),
+    "compiled": Fast(model=compiled),
     "windows of 32 first, then of 64": Fast(batches=short_windows_first),
     "batches of 8 first, then of 24": Fast(batches=small_batches_first),
 }
