@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from itertools import islice
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import torch
 from torch import Tensor
@@ -26,7 +26,7 @@ from tformer_lib.book.models import nanogpt
 WARM, LEAST = 3, 8  # steps of the yardstick before its clock starts, and at least after that
 
 
-def send(pipe: BinaryIO, content: Any) -> None:
+def send(pipe: IO[bytes], content: Any) -> None:
     """A message of numbers, words and tensors."""
     buffer = io.BytesIO()
     torch.save(content, buffer)
@@ -34,7 +34,7 @@ def send(pipe: BinaryIO, content: Any) -> None:
     pipe.flush()
 
 
-def receive(pipe: BinaryIO) -> Any:
+def receive(pipe: IO[bytes]) -> Any:
     """The next message.
 
     Raises:
@@ -44,7 +44,7 @@ def receive(pipe: BinaryIO) -> Any:
     return torch.load(io.BytesIO(exactly(pipe, length)), weights_only=True)
 
 
-def exactly(pipe: BinaryIO, length: int) -> bytes:
+def exactly(pipe: IO[bytes], length: int) -> bytes:
     """So many bytes, and none of those behind them."""
     content = bytearray()
     while len(content) < length:
@@ -84,12 +84,12 @@ def warm() -> None:
     torch.optim.AdamW([weight]).step()
 
 
-def train(entry: Any, work: tuple[Tensor, int, int], out: BinaryIO, into: BinaryIO) -> None:
+def train(entry: Any, work: tuple[Tensor, int, int], out: IO[bytes], into: IO[bytes]) -> None:
     """Sends the tensors that the entry trained."""
     send(out, dict(entry.train(*work)))
 
 
-def answer(entry: Any, work: tuple[dict[str, Tensor], int], out: BinaryIO, into: BinaryIO) -> None:
+def answer(entry: Any, work: tuple[dict[str, Tensor], int], out: IO[bytes], into: IO[bytes]) -> None:
     """Builds a fresh model, loads the tensors, and sends logits for each batch of tokens that comes."""
     tensors, vocab = work
     model = entry.build(vocab)
@@ -104,7 +104,7 @@ def answer(entry: Any, work: tuple[dict[str, Tensor], int], out: BinaryIO, into:
             send(out, model(tokens))
 
 
-def pace(work: tuple[Tensor, int, Tensor], out: BinaryIO, into: BinaryIO) -> None:
+def pace(work: tuple[Tensor, int, Tensor], out: IO[bytes], into: IO[bytes]) -> None:
     """Steps of nanoGPT's recipe until told to stop; what one costs, and what reading a window costs."""
     text, vocab, windows = work
     model = nanogpt.NanoGPT(vocab)
@@ -139,7 +139,7 @@ def main() -> None:
     send(out, time.process_time())
     receive(into)
     try:
-        {"train": train, "answer": answer}[role](find(*where), work, out, into)
+        (train if role == "train" else answer)(find(*where), work, out, into)
     except Exception as error:
         send(out, f"{type(error).__name__}: {error}")
     os._exit(0)  # nothing runs after that
