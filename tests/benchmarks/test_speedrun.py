@@ -324,11 +324,17 @@ def test_ends_are_exchanged_at_all_places_and_joins_are_natural(speedrun, held):
     mixed, which, places = speedrun.exchange(windows, 400, torch.Generator().manual_seed(0))
     before = torch.arange(CONTEXT) < places[:, None]
     assert torch.equal(mixed[before], windows[which][before])
-    assert (mixed != windows[which]).any(1).float().mean() > 0.95
     assert places.unique().numel() > 55
     natural = (windows[:, 1:] - windows[:, :-1]) % VOCAB  # one more, or two more after a slip
     joins = (mixed.gather(1, places[:, None]) - mixed.gather(1, places[:, None] - 1)) % VOCAB
     assert set(joins.flatten().tolist()) <= set(natural.flatten().tolist())
+
+
+def test_exchanged_ends_begin_with_another_character(speedrun):
+    generator = torch.Generator().manual_seed(0)
+    windows = torch.randint(VOCAB, (500, CONTEXT), generator=generator)
+    mixed, which, places = speedrun.exchange(windows, 400, generator)
+    assert (mixed != windows[which]).gather(1, places[:, None]).all()
 
 
 def weights(model):
