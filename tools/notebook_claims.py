@@ -27,7 +27,7 @@ def only_claims(cell: Mapping[str, Any]) -> bool:
 
 
 def titled(cell: Mapping[str, Any]) -> bool:
-    """Whether a cell has the title of those with claims and shows nothing: it computes for them, or asserts."""
+    """Whether a cell is titled as those with claims and shows nothing: it computes for them, or asserts."""
     return "".join(cell["source"]).startswith(TITLE) and not cell.get("outputs", ())
 
 
