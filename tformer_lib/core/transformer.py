@@ -253,6 +253,9 @@ class Transformer(nn.Module):
         make_backend: builds a backend for each attention layer, for instance `FusedAttend`, or
             `lambda: Attend(score_bias=ALiBi(n_heads))`; it then carries its own dropout.
         block: what the stack is made of: `Block`, or a subclass that, for instance, skips differently.
+
+    Raises:
+        TypeError: if `make_backend` is a backend, and so builds none.
     """
 
     def __init__(
@@ -264,6 +267,11 @@ class Transformer(nn.Module):
         block: type[Block] = Block,
     ):
         super().__init__()
+        if isinstance(make_backend, nn.Module):
+            raise TypeError(
+                "make_backend builds a backend for each layer: give a class or a function, such as "
+                f"make_backend={type(make_backend).__name__}, or lambda: {type(make_backend).__name__}(...)"
+            )
         self.config = config
         self.blocks = nn.ModuleList(
             block(config, rotary=rotary, make_backend=make_backend) for _ in range(config.n_blocks)

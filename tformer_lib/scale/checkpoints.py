@@ -39,7 +39,7 @@ from torch.distributed.checkpoint.state_dict import (
     set_state_dict,
 )
 
-from tformer_lib.core.modes import unwrapped
+from tformer_lib.core.modes import plain
 from tformer_lib.files import parse_json, replace_file
 from tformer_lib.numbers import brief, whole
 from tformer_lib.training.checkpoints import SERIES
@@ -402,7 +402,7 @@ def _compare_moments(
     ]
     if wrong:
         raise ValueError(f"{place} does not fit these optimizers: " + "; ".join(wrong))
-    shapes = {plain_name(name): tuple(value.shape) for name, value in unwrapped(model).named_parameters()}
+    shapes = {plain_name(name): tuple(value.shape) for name, value in plain(model).named_parameters()}
     start = "optim.state."
     for part, (shape, _) in parts.items():
         name = part.removeprefix(start).rpartition(".")[0]
@@ -412,7 +412,7 @@ def _compare_moments(
 
 def _movers(model: nn.Module, optimizers: Sequence[torch.optim.Optimizer]) -> dict[str, str]:
     """For each parameter that is trained the kind of its optimiser."""
-    names = {id(p): plain_name(name) for name, p in unwrapped(model).named_parameters()}
+    names = {id(p): plain_name(name) for name, p in plain(model).named_parameters()}
     return {
         names[id(p)]: type(optimizer).__name__
         for optimizer in optimizers

@@ -1,9 +1,11 @@
 """The training loop on one process or many: the same batches, the same steps, the same weights."""
 
 import copy
+import inspect
 import math
 import os
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import asdict
@@ -13,17 +15,27 @@ from typing import Any, Literal, get_args
 
 import torch
 import torch.distributed as dist
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
+from torch.overrides import TorchFunctionMode
 from torch.utils.checkpoint import checkpoint as recomputed
 
 from tformer_lib.core.transformer import Block
 from tformer_lib.numbers import brief, flag, real, whole
 from tformer_lib.scale.checkpoints import Saved, has_distributed, open_distributed, save_distributed
 from tformer_lib.training.history import History
-from tformer_lib.training.plan import Plan, check_depends, check_finite, check_folder, check_loss, trainable
+from tformer_lib.training.plan import (
+    Plan,
+    check_depends,
+    check_finite,
+    check_folder,
+    check_loss,
+    clip_gradients,
+    trainable,
+)
 from tformer_lib.training.seeds import set_random_state
 
 Strategy = Literal["ddp", "fsdp"]
@@ -99,7 +111,8 @@ def fit_distributed(
             `torch.compile` that does it. The usual one takes a C++ compiler on a CPU; losses change by
             rounding.
         targets: counts the targets of some rows, of which every part needs one; None says that all parts
-            have equally many.
+            have equally many, and there is a warning if the cross-entropies of the first step show that they
+            have not.
         checkpoint: a folder, see `save_distributed`. A run that finds a checkpoint in it goes on from there,
             on any number of processes, with either strategy and any `accumulate`. On as many processes and
             in the same way the result is the same to the last bit; otherwise up to rounding, and with
@@ -165,16 +178,20 @@ def fit_distributed(
             shares = _shares(parts, targets)
             model.zero_grad()
             total = torch.zeros((), dtype=torch.float64)
+            asked = [_Asked() for _ in parts]
             for number, (part, share) in enumerate(zip(parts, shares, strict=True)):
                 with _speaking(wrapped, number + 1 == accumulate), _computing(model, precision):
-                    loss = loss_fn(wrapped, part)
+                    with asked[number] if step == first and targets is None else nullcontext():
+                        loss = loss_fn(wrapped, part)
                     check_loss(loss)
                     check_depends(loss)
                     (loss * share).backward()
                 total += loss.detach().cpu().double() * share
+            if step == first and targets is None:
+                _warn_if_unequal([one.count for one in asked])
             total = _mean(total)
             check_finite("the loss", total, step, plan.steps)
-            norm = nn.utils.clip_grad_norm_(parameters, plan.longest)
+            norm = clip_gradients(parameters, plan.longest)
             norm = norm.full_tensor() if isinstance(norm, DTensor) else norm
             check_finite("the gradient's norm", norm, step, plan.steps)
             rate = plan.move(optimizers, step)
@@ -400,6 +417,34 @@ def _shares(parts: Sequence[Any], targets: Callable[[Any], int | float] | None) 
     if empty:
         raise ValueError("a part of this batch has no target: give it fewer parts, or drop rows without any")
     return [count / mean for count in counts]
+
+
+class _Asked(TorchFunctionMode):
+    """Counts the targets that cross-entropies are asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func is F.cross_entropy:
+            given = inspect.signature(F.cross_entropy).bind(*args, **kwargs).arguments
+            if not given["target"].is_floating_point():
+                self.count += int((given["target"] != given.get("ignore_index", -100)).sum())
+        return func(*args, **kwargs)
+
+
+def _warn_if_unequal(counts: Sequence[int]) -> None:
+    """Warn if the parts of a batch, those of all processes together, have not equally many targets."""
+    sums = torch.tensor([sum(counts), sum(c * c for c in counts)], dtype=torch.float64) / len(counts)
+    mean, square = _mean(sums).tolist()
+    if square > mean * mean:
+        warnings.warn(
+            f"the parts of this batch have unequally many targets ({', '.join(map(str, counts))} on this "
+            "process), and each part's mean counts alike: say targets=... for the mean over all targets",
+            stacklevel=3,
+        )
 
 
 def _mean(value: Tensor) -> Tensor:

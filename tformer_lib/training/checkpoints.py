@@ -12,7 +12,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from tformer_lib.core.modes import unwrapped
+from tformer_lib.core.modes import plain
 from tformer_lib.files import parse_json, replace_file
 from tformer_lib.numbers import brief, real, whole
 from tformer_lib.training.fitting import clashes, kinds, misfits, plain_name
@@ -60,7 +60,7 @@ def save_checkpoint(
     Raises:
         ValueError: if an optimiser moves parameters that are not the model's.
     """
-    checkpoint, model = Checkpoint() if checkpoint is None else checkpoint, unwrapped(model)
+    checkpoint, model = Checkpoint() if checkpoint is None else checkpoint, plain(model)
     names = _names(model)
     groups = [_groups(optimizer, names) for optimizer in optimizers]
     tensors = {f"model/{plain_name(name)}": value for name, value in model.state_dict().items()}
@@ -133,7 +133,7 @@ def open_checkpoint(
         FileNotFoundError: as `load_checkpoint`.
         ValueError: likewise.
     """
-    path, model = Path(folder) / FILE, unwrapped(model)
+    path, model = Path(folder) / FILE, plain(model)
     header, tensors = _read(path)
     if settings is not None:
         _compare(path, "settings", *json.loads(json.dumps([header["settings"], settings])))
