@@ -14,6 +14,7 @@ from tformer_lib.core.positions import ALiBi, LearnedPositions, Rotary, Sinusoid
 from tformer_lib.core.transformer import MLP, Block
 from tformer_lib.generation import generate, next_token_probabilities
 from tformer_lib.models.gpt import GPT
+from tformer_lib.models.vit import ViT
 
 x = torch.randn(2, 5, 16)
 layer = MultiHeadAttention(16, 4)
@@ -301,6 +302,21 @@ CASES |= {
 
 # These a run-time type checker refuses first, by the annotation; without one they get our own error.
 UNTYPED_CASES = {
+    "targets in the place of a cache": (
+        TypeError,
+        ["model.new_cache()", "language_loss"],
+        lambda: gpt(torch.zeros(1, 3, dtype=torch.long), torch.zeros(1, 3, dtype=torch.long)),
+    ),
+    "a backend in the place of a factory": (
+        TypeError,
+        ["make_backend=FusedAttend", "lambda: FusedAttend(...)"],
+        lambda: GPT(config, 11, make_backend=FusedAttend()),
+    ),
+    "images of bytes": (
+        TypeError,
+        ["images (pixels / 255)", "uint8"],
+        lambda: ViT(config, image_size=4, patch_size=2)(torch.zeros(1, 1, 4, 4, dtype=torch.uint8)),
+    ),
     "leading axes": (
         ValueError,
         ["(2, 4, 5, 8)", "(1, 4, 7, 8)"],

@@ -9,6 +9,7 @@ from torch import nn
 from tformer_lib import MultiHeadAttention, Transformer, TransformerConfig, causal_mask, record_attention
 from tformer_lib.core.attention import Attend, Backend, FusedAttend
 from tformer_lib.core.positions import ALiBi
+from tformer_lib.efficient.sliding import SlidingWindow
 
 B, N, S, D, H = 2, 4, 6, 8, 2
 
@@ -207,6 +208,20 @@ def test_one_fused_layer_leaves_no_hook_on_the_others():
     with pytest.raises(TypeError, match=r"blocks\.1"), record_attention(model):
         pass
     assert hook_count(model) == 0
+
+
+def test_what_a_window_computes_can_be_looked_at_as_the_error_says():
+    config = TransformerConfig(d_model=D, n_heads=H, n_blocks=2)
+    model = Transformer(config, make_backend=lambda: SlidingWindow(3))
+    with pytest.raises(TypeError, match=r"Attend instead of SlidingWindow.*SlidingWindow\.pattern"):
+        with record_attention(model):
+            pass
+    plain, x = Transformer(config), torch.randn(B, S, D)
+    plain.load_state_dict(model.state_dict())
+    with record_attention(plain) as weights:
+        y = plain(x, mask=SlidingWindow(3).pattern(S))
+    torch.testing.assert_close(y, model(x))
+    assert not weights["blocks.0.self_attention"][..., 0, 3:].any()
 
 
 def test_an_unknown_backend_is_refused():

@@ -103,3 +103,7 @@ def test_the_encoder_has_a_table_and_no_registers(parts):
 def test_all_images_show_as_many():
     with pytest.raises(ValueError, match="every image shows 4 patches"):
         make()(torch.rand(2, 1, 8, 8), torch.zeros(2, 16, dtype=torch.bool))
+
+
+def test_no_images_have_no_pixels():
+    assert make()(torch.rand(0, 1, 8, 8), torch.zeros(0, 16, dtype=torch.bool)).shape == (0, 16, 4)

@@ -238,3 +238,11 @@ def test_the_loss_is_the_mean_surprise_at_the_labels():
     model, x, labels = build(), images(), torch.tensor([4, 0, 2])
     expected = -model(x).softmax(-1)[torch.arange(3), labels].log().mean()
     torch.testing.assert_close(image_loss(model, (x, labels)), expected)
+
+
+@pytest.mark.parametrize("options", [{}, {"pool": "mean", "registers": 2}])
+def test_no_images_have_no_logits(options):
+    model = build(**options)
+    logits = model(torch.randn(0, 2, 8, 12))
+    assert logits.shape == (0, 5)
+    logits.sum().backward()

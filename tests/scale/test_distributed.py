@@ -376,6 +376,16 @@ def test_parts_give_the_step_of_the_whole_batch():
     assert same(run(batches=uneven(), loss=uneven_loss, accumulate=4, targets=count), counted)
 
 
+def test_parts_with_unequally_many_targets_are_warned_of_once():
+    with pytest.warns(UserWarning, match="unequally many targets") as caught:
+        run(batches=uneven(), loss=uneven_loss, accumulate=4)
+    assert len([one for one in caught if "targets" in str(one.message)]) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run(batches=uneven(), loss=uneven_loss, accumulate=4, targets=count)
+        run(accumulate=4)
+
+
 def test_what_is_computed_again_is_the_same():
     assert distance(run(recompute=True), run()) == (0, 0, 0)
     assert distance(run(recompute=True, dropout=0.2), run(dropout=0.2)) == (0, 0, 0)

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from tformer_lib.core.attention import Backend, attention
+from tformer_lib.core.precision import as_given, precise
 from tformer_lib.efficient.key_masks import key_mask
 
 
@@ -41,4 +42,6 @@ class LowRankAttend(Backend):
         keys = key_mask(mask, q, k, causal=False, name="LowRankAttend")
         if keys is not None:
             k, v = k * keys.mT, v * keys.mT
-        return attention(q, self.E[:, :s] @ k, self.F[:, :s] @ v)[0]
+        with as_given(q):  # sums over all places, in float32 at least
+            keys_met, values_met = (precise(m[:, :s]) @ precise(x) for m, x in ((self.E, k), (self.F, v)))
+            return attention(precise(q), keys_met, values_met)[0].to(v.dtype)
