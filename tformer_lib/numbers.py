@@ -25,7 +25,7 @@ def whole(name: str, value: Any, least: int | None = None, most: int | None = No
         TypeError: if it is no whole number.
         ValueError: if it is out of bounds.
     """
-    number = value if isinstance(value, int | torch.SymInt) else _plain(value)
+    number: Any = value if isinstance(value, int | torch.SymInt) else _plain(value)
     if isinstance(number, bool) or not isinstance(number, numbers.Integral | torch.SymInt):
         raise TypeError(f"{name} must be a whole number, got {brief(value)}, of type {type(value).__name__}")
     if not torch.compiler.is_compiling():  # where a length may stay open, to be any number

@@ -213,9 +213,9 @@ def test_one_fused_layer_leaves_no_hook_on_the_others():
 def test_what_a_window_computes_can_be_looked_at_as_the_error_says():
     config = TransformerConfig(d_model=D, n_heads=H, n_blocks=2)
     model = Transformer(config, make_backend=lambda: SlidingWindow(3))
-    with pytest.raises(TypeError, match=r"Attend instead of SlidingWindow.*SlidingWindow\.pattern"):
-        with record_attention(model):
-            pass
+    words = r"Attend instead of SlidingWindow.*SlidingWindow\.pattern"
+    with pytest.raises(TypeError, match=words), record_attention(model):
+        pass
     plain, x = Transformer(config), torch.randn(B, S, D)
     plain.load_state_dict(model.state_dict())
     with record_attention(plain) as weights:

@@ -1,4 +1,4 @@
-"""Cases that run without run-time types, which `torch.compile` cannot trace: each file in a new interpreter."""
+"""Cases without run-time types, which `torch.compile` cannot trace: each file in a new interpreter."""
 
 import subprocess
 import sys

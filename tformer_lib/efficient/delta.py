@@ -151,7 +151,5 @@ class DeltaAttend(Backend):
             rate = rate * keys.mT
             gate = None if gate is None else gate.masked_fill(~keys.mT, 1.0)
         q, k = F.normalize(precise(q), dim=-1), F.normalize(precise(k), dim=-1)
-        read, _ = delta_rule(
-            q, k, precise(v), rate, gate, correct=self.correct, chunk=self.chunk
-        )
+        read, _ = delta_rule(q, k, precise(v), rate, gate, correct=self.correct, chunk=self.chunk)
         return read.to(v.dtype)

@@ -105,7 +105,7 @@ class OnlineAttention(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     @in_full
-    def backward(ctx: Any, d_output: Tensor) -> Any:
+    def backward(ctx: Any, d_output: Tensor) -> Any:  # type: ignore[override]
         """dV = A^T dO, dS = A * (dO V^T - rowsum(dO * O)), dQ = dS K, dK = dS^T Q, tile by tile."""
         q, k, v, mask, output, log_total = ctx.saved_tensors
         precise, scale = log_total.dtype, 1 / math.sqrt(q.shape[-1])
