@@ -55,7 +55,7 @@ def tile_scores(
     return scores
 
 
-def in_full(method: Callable[..., Any]) -> Callable[..., Any]:
+def in_full(method: Callable[..., Any]) -> Any:
     """A pass of `OnlineAttention` that leaves its float32 alone, under `torch.autocast` too."""
 
     @functools.wraps(method)
@@ -105,7 +105,7 @@ class OnlineAttention(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     @in_full
-    def backward(ctx: Any, d_output: Tensor) -> Any:  # type: ignore[override]
+    def backward(ctx: Any, d_output: Tensor) -> Any:
         """dV = A^T dO, dS = A * (dO V^T - rowsum(dO * O)), dQ = dS K, dK = dS^T Q, tile by tile."""
         q, k, v, mask, output, log_total = ctx.saved_tensors
         precise, scale = log_total.dtype, 1 / math.sqrt(q.shape[-1])
