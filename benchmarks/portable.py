@@ -2,14 +2,19 @@
 
 `python benchmarks/portable.py` (or `make portable`) runs all notebooks under each setting of a matrix:
 
-- the instructions of the processor: all it has; AVX2, as most laptops; or none beyond the oldest ("plain"),
-  by the switches of PyTorch, MKL, oneDNN, OpenBLAS and numpy;
+- the instructions of the processor: all it has; AVX2, as most laptops; AVX2 in the libraries and none in
+  PyTorch's own kernels ("mixed"); or none beyond the oldest ("plain"), by the switches of PyTorch, MKL,
+  oneDNN, OpenBLAS and numpy;
 - one thread, or two;
 - each Python from 3.11 to 3.13 that is installed (`--pythons` names others), in an environment of its own,
   `.venv-3.12` for instance, which is made where it is missing.
 
-Two threads and "plain" are tried on the first Python alone. Outputs and figures are compared as `make test`
-does. A table says for each notebook and setting: passed, or which cells differed, and its processor time over
+What a Python changes (texts, orders) has nothing to do with what instructions and threads change (last
+digits). So not every combination is tried: each Python, each set of instructions and both numbers of threads
+are, with two threads under those instructions whose digits differ most. Outputs and figures are compared as
+`make test` does.
+
+A table says for each notebook and setting: passed, or which cells differed, and its processor time over
 that of the first setting, at most 2. With one thread a notebook's cost is also held as a multiple of a
 calibration loop, the training of a small model, which is timed before and after each setting; with two,
 threads that wait for each other count as well.
@@ -29,7 +34,6 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass, field
-from itertools import product
 from pathlib import Path
 
 from tformer_lib.book.recorded import record
@@ -45,6 +49,13 @@ INSTRUCTIONS = {
     "all": {},
     "AVX2": {
         "ATEN_CPU_CAPABILITY": "avx2",
+        "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+        "ONEDNN_MAX_CPU_ISA": "AVX2",
+        "OPENBLAS_CORETYPE": "Haswell",
+        "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR",
+    },
+    "mixed": {
+        "ATEN_CPU_CAPABILITY": "default",
         "MKL_ENABLE_INSTRUCTIONS": "AVX2",
         "ONEDNN_MAX_CPU_ISA": "AVX2",
         "OPENBLAS_CORETYPE": "Haswell",
@@ -143,9 +154,11 @@ def environment_of(number: str, python: str) -> Path:
 
 def matrix(versions: list[str]) -> list[Setting]:
     """All settings, the reference first."""
-    one_thread = [Setting(v, i, 1) for v, i in product(versions, ("all", "AVX2"))]
-    two_threads = [Setting(versions[0], i, 2) for i in ("all", "AVX2")]
-    return [*one_thread, *two_threads, Setting(versions[0], "plain", 1)]
+    first, *others = versions
+    digits = [
+        Setting(first, i, t) for i, t in (("all", 1), ("AVX2", 1), ("plain", 1), ("mixed", 2), ("all", 2))
+    ]
+    return digits + [Setting(other, "AVX2" if n % 2 == 0 else "all", 1) for n, other in enumerate(others)]
 
 
 def calibrate(python: Path, setting: Setting) -> float:

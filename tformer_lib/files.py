@@ -2,6 +2,7 @@
 
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,9 @@ def replace_file(path: str | os.PathLike[str], content: bytes) -> None:
     It is written beside the old file, forced to disk, and takes its name by one `os.replace`. If that
     fails, the old file stays and nothing is left beside it; a process that is killed may leave the
     part, which the next one writes over.
+
+    Raises:
+        OSError: if it cannot be written; the error names `path`, as that of a full disk alone does not.
     """
     path = Path(path)
     part = path.with_name(f".{path.name}.part")
@@ -21,8 +25,11 @@ def replace_file(path: str | os.PathLike[str], content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(part, path)
-    except BaseException:
-        part.unlink(missing_ok=True)
+    except BaseException as error:
+        with suppress(OSError):  # a file system that is read only has no part to take away
+            part.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno is not None:
+            raise OSError(error.errno, error.strerror, str(path)) from error
         raise
     if os.name == "posix":  # the new name has to reach the disk as well
         folder = os.open(path.parent, os.O_RDONLY)

@@ -9,6 +9,8 @@ import numbers
 import operator
 from typing import Any
 
+import torch
+
 
 def whole(name: str, value: Any, least: int | None = None, most: int | None = None) -> int:
     """`value` as an int, with least <= value <= most.
@@ -23,10 +25,11 @@ def whole(name: str, value: Any, least: int | None = None, most: int | None = No
         TypeError: if it is no whole number.
         ValueError: if it is out of bounds.
     """
-    number = _plain(value)
-    if isinstance(number, bool) or not isinstance(number, numbers.Integral):
+    number = value if isinstance(value, int | torch.SymInt) else _plain(value)
+    if isinstance(number, bool) or not isinstance(number, numbers.Integral | torch.SymInt):
         raise TypeError(f"{name} must be a whole number, got {brief(value)}, of type {type(value).__name__}")
-    number = operator.index(number)
+    if not torch.compiler.is_compiling():  # where a length may stay open, to be any number
+        number = operator.index(number)
     if (least is not None and number < least) or (most is not None and number > most):
         bounds = [f"at least {least}"] * (least is not None) + [f"at most {most}"] * (most is not None)
         raise ValueError(f"{name} must be {' and '.join(bounds)}, got {brief(number)}")

@@ -26,6 +26,11 @@ def only_claims(cell: Mapping[str, Any]) -> bool:
     return shown and "solution" not in cell["metadata"].get("tags", ())
 
 
+def titled(cell: Mapping[str, Any]) -> bool:
+    """Whether a cell is titled as those with claims and shows nothing: it computes for them, or asserts."""
+    return "".join(cell["source"]).startswith(TITLE) and not cell.get("outputs", ())
+
+
 def number_text(value: float, unit: str = "") -> str:
     """As in `tformer_lib.book.claims`: 148,176 or 0.3548 or 4.178 × 10⁻⁵, with the unit."""
     if abs(value) < 1e12 and (value == round(value) or abs(value) >= 1000):

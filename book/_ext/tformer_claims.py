@@ -3,7 +3,9 @@
 A run of cells that only hold claims, without prose between them, becomes one closed
 fold: a table of the numbers, and below it the code that computes them. A cell that
 shows something else as well keeps its place; its claims open the run that follows it.
-A number that rests on recorded files alone is marked as one from the record.
+A cell titled as these are, which computes for them or asserts, goes into the fold too.
+The titles are for Jupyter and Colab and are taken off. A number that rests on recorded
+files alone is marked as one from the record.
 """
 
 import html
@@ -17,9 +19,17 @@ from docutils import nodes
 from sphinx.application import Sphinx
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
-from notebook_claims import TITLE, band_text, claims_in, number_text, only_claims
+from notebook_claims import (
+    TITLE,
+    band_text,
+    claims_in,
+    number_text,
+    only_claims,
+    titled,
+)
 from notebook_records import from_record
 
+COLAB = TITLE.split(" The")[0]  # "# @title"
 RECORDED = "from the record"
 HEADS = ("What was found", "Number", "Held within")
 
@@ -62,6 +72,8 @@ def head(*classes: str) -> str:
 
 def summary(claims: list[dict]) -> str:
     """What the closed fold says: the number, or how many there are."""
+    if not claims:
+        return "What is checked here"
     recorded = sum(bool(claim.get("recorded")) for claim in claims)
     which = "" if not recorded else f", {RECORDED}"
     if len(claims) == 1:
@@ -74,9 +86,9 @@ def summary(claims: list[dict]) -> str:
 def fold(claims: list[dict], code: list[nodes.Element]) -> list[nodes.Node]:
     """The fold, closed: a table of the claims over the cells that hold them."""
     rows = "".join(row(claim, f"claim-{claim['name']}") for claim in claims)
+    table = f"{head()}<tbody>{rows}</tbody></table>" if rows else ""
     start = (
-        f'<details class="tformer-claims"><summary>{summary(claims)}</summary>'
-        f"{head()}<tbody>{rows}</tbody></table>"
+        f'<details class="tformer-claims"><summary>{summary(claims)}</summary>{table}'
     )
     raw = (nodes.raw("", text, format="html") for text in (start, "</details>"))
     return [next(raw), *code, next(raw)]
@@ -88,19 +100,22 @@ def is_claim(node: nodes.Node) -> bool:
     return bundle == "mime_bundle" and "tformer-claim" in node.astext()
 
 
-def strip(cell: nodes.container, closed: bool) -> None:
-    """Takes the claims out of a cell's outputs and, of a closed one, Colab's title."""
+def strip(cell: nodes.container) -> None:
+    """Takes the claims out of a cell's outputs."""
     for output in list(cell.findall(is_claim)):
         output.parent.remove(output)
     for part in list(cell.children):
         if part.get("nb_element") == "cell_code_output" and not part.children:
             cell.remove(part)
-    if closed:
-        for block in cell.findall(nodes.literal_block):
-            source = block.astext().removeprefix(f"{TITLE}\n")
-            block.rawsource = source
-            block.children = []
-            block += nodes.Text(source)
+
+
+def take_off_title(block: nodes.literal_block) -> None:
+    """Removes the first line of code if it is what Colab shows for the rest."""
+    title, _, source = block.astext().partition("\n")
+    if title.startswith(COLAB):
+        block.rawsource = source.lstrip("\n")
+        block.children = []
+        block += nodes.Text(source.lstrip("\n"))
 
 
 def runs(children: Iterable[nodes.Node], cells: list[dict]) -> Iterator[list]:
@@ -113,10 +128,10 @@ def runs(children: Iterable[nodes.Node], cells: list[dict]) -> Iterator[list]:
     def key(node: nodes.Node) -> int:
         nonlocal count
         cell = cell_of(node, cells)
-        if cell is None or not any(claims_in([cell])):
+        if cell is None or not (any(claims_in([cell])) or titled(cell)):
             count += 1
             return 0
-        if not only_claims(cell):
+        if not (only_claims(cell) or titled(cell)):
             count += 1
         return count
 
@@ -148,15 +163,17 @@ def fold_claims(app: Sphinx, doctree: nodes.document) -> None:
         for run in list(runs(parent.children, cells)):
             made = claims_in(cell for _, cell in run)
             claims = [all_claims[claim["name"]] for claim in made]
-            for node, cell in run:
-                strip(node, only_claims(cell))
-            code = [node for node, cell in run if only_claims(cell)]
+            for node, _ in run:
+                strip(node)
+            code = [node for node, cell in run if only_claims(cell) or titled(cell)]
             place = parent.index(run[-1][0]) + 1
             folded = fold(claims, code)
             for node in code:
                 parent.remove(node)
             place -= len(code)
             parent[place:place] = folded
+    for block in doctree.findall(nodes.literal_block):
+        take_off_title(block)
 
 
 def setup(app: Sphinx) -> dict:

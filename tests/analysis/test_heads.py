@@ -136,7 +136,7 @@ def test_a_profile_is_taken_without_dropout_and_leaves_the_mode():
 def test_profiles_need_something_to_read():
     with pytest.raises(ValueError, match="no token"):
         head_profile(bert(), [], SPECIAL)
-    with pytest.raises(TypeError, match="fused"):
+    with pytest.raises(TypeError, match="FusedAttend"):
         head_profile(bert(make_backend=FusedAttend), [batch()], SPECIAL)
 
 

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tformer_lib.data.shard_writing import END, END_CHARACTER, make_tokenizer, write_shards
+from tformer_lib.data.shard_writing import END, END_CHARACTER, draw_held_out, make_tokenizer, write_shards
 from tformer_lib.data.shards import ShardBatches, Shards, checksum_of_index
 from tformer_lib.data.text_folder import TextFolder
 from tformer_lib.data.windows import consecutive_windows
@@ -90,6 +90,60 @@ def test_folders_without_text_and_unreadable_files(tmp_path):
         TextFolder(folder, separator="")
 
 
+def test_links_to_folders_are_followed_and_nothing_is_read_twice(tmp_path):
+    elsewhere = text_folder(tmp_path / "elsewhere", e="five")
+    folder = text_folder(tmp_path / "a", a="one")
+    (folder / "z").mkdir()
+    (folder / "z" / "b.txt").write_text("two", "utf8")
+    (folder / "linked").symlink_to(elsewhere)
+    (folder / "b").symlink_to(folder / "z")  # also under its own name, which comes later
+    (folder / "z" / "back").symlink_to(folder)
+    (folder / ".hidden").symlink_to(elsewhere)
+    assert list(TextFolder(folder)) == [("a.txt", "one"), ("linked/e.txt", "five"), ("z/b.txt", "two")]
+    assert [name for name, _ in TextFolder(folder, pattern="z/*.txt")] == ["z/b.txt"]
+    assert len(list(TextFolder(folder, pattern="**/*.txt"))) == 3
+    left = TextFolder(folder, without=[folder / "z", elsewhere / "e.txt"])
+    assert [name for name, _ in left] == ["a.txt"]
+    (folder / "z" / "b.txt").write_text("twO", "utf8")  # what is left out makes no other texts
+    assert left.checksum() == TextFolder(folder, without=[folder / "z", elsewhere / "e.txt"]).checksum()
+
+
+@pytest.mark.parametrize("separator", ["\n\n", "\r\n\r\n", "\n==\n"])
+def test_a_separator_is_found_whatever_ends_a_line(tmp_path, separator):
+    between = separator.replace("\r", "")
+    texts = ["one\ntwo", "three.*"]
+    folder = text_folder(tmp_path / "a", unix=between.join(texts))
+    windows = text_folder(tmp_path / "b", windows=between.join(texts).replace("\n", "\r\n"))
+    assert [text for _, text in TextFolder(folder, separator=separator)] == texts
+    assert [text for _, text in TextFolder(windows, separator=separator)] == ["one\r\ntwo", "three.*"]
+
+
+def test_a_separator_that_is_nowhere_is_an_error(tmp_path):
+    folder = text_folder(tmp_path / "a", a="one|two", b="three")
+    assert len(list(TextFolder(folder, separator="|"))) == 3  # in one of them is enough
+    with pytest.raises(ValueError, match=r"the separator '%' is in none of the 2 file"):
+        list(TextFolder(folder, separator="%"))
+    with pytest.raises(ValueError, match=r"taken letter by letter"):
+        list(TextFolder(folder, separator="\\n"))
+
+
+def test_what_is_no_text_is_named(tmp_path):
+    folder = text_folder(tmp_path / "a", a="one\ttwo\r\n\f", b=bytes(range(128)) * 3)
+    with pytest.raises(ValueError, match=r"b.txt does not look like text: 84 of its 384 .*3 of them NULs"):
+        list(TextFolder(folder))
+    (folder / "b.txt").write_bytes(bytes(1000))
+    with pytest.raises(ValueError, match=r"b.txt does not look like text"):
+        list(TextFolder(folder))
+    (folder / "b.txt").write_bytes(bytes(range(1, 128)) * 3)
+    with pytest.raises(ValueError, match=r"b.txt .* such as those of a program or a picture"):
+        list(TextFolder(folder))
+    (folder / "b.txt").write_bytes("zwei".encode("utf-16-le"))
+    with pytest.raises(ValueError, match=r"b.txt .* or say its encoding"):
+        list(TextFolder(folder))
+    (folder / "b.txt").write_bytes(b"a" * 500 + b"\x07")  # one stray character is none of that
+    assert len(list(TextFolder(folder))) == 2
+
+
 # Tokenizers
 
 
@@ -168,10 +222,48 @@ def test_what_is_held_out_depends_on_the_seed_alone(tmp_path):
         for i, seed in enumerate((0, 0, 1))
     ]
     assert held[0] == held[1] != held[2]
-    assert [len(names) for names in held] == [3, 3, 3]
+    sizes = {name: len(text) for name, text in TEXTS}
+    for names in held:  # a share of the text, to within half of the longest document
+        assert abs(sum(sizes[n] for n in names) - 0.25 * sum(sizes.values())) <= max(sizes.values()) / 2
     none = written(tmp_path / "none", held_out=0)
     assert none.tokens("held_out") == 0
     assert written(tmp_path / "most", held_out=0.99).index["train"]["documents"] == 1
+
+
+def test_a_share_of_the_text_is_held_out_and_not_of_the_files(tmp_path):
+    one_long = [("long", "a" * 9000), *((str(i), f"{'b' * i}c" + "d" * (99 - i)) for i in range(10))]
+    for seed in range(8):
+        drawn = draw_held_out(one_long, 0.05, seed)
+        assert 0 not in drawn.numbers
+        assert len(drawn.numbers) == 5
+        assert drawn.share == pytest.approx(500 / 10_000)
+    assert draw_held_out(one_long, 0.001, 0).numbers  # one at least
+    assert len(draw_held_out(one_long, 0.999, 0).numbers) == 10  # and one is left
+    assert (drawn.documents, drawn.characters, drawn.duplicates) == (11, 10_000, 0)
+
+
+def test_the_same_documents_are_on_one_side(tmp_path):
+    again = [(f"again {name}", text.replace("a", "a ") + "\r\n") for name, text in TEXTS]
+    texts = [(name, text.replace("a", "a\n")) for name, text in TEXTS] + again
+    for seed in range(10):
+        drawn = draw_held_out(texts, 0.3, seed)
+        assert drawn.duplicates == 12
+        assert {i for i in drawn.numbers if i < 12} == {i - 12 for i in drawn.numbers if i >= 12}
+        assert 0 < len(drawn.numbers) < 24
+    spaced = CharTokenizer(LETTERS.alphabet + " \r\n")
+    assert written(tmp_path / "a", texts=texts, tokenizer=spaced).index["duplicates"] == 12
+    with pytest.raises(ValueError, match=r"all 2 documents are the same.*--data\.separator"):
+        draw_held_out(texts[::12], 0.1, 0)
+    assert draw_held_out(texts[::12], 0, 0).numbers == frozenset()
+
+
+def test_shards_with_a_tokenizer_of_the_older_name_are_read(shards):
+    (shards.folder / "tformer_tokenizer.json").rename(shards.folder / "tokenizer.json")
+    index = json.loads((shards.folder / "index.json").read_bytes())
+    index["tokenizer"]["file"] = "tokenizer.json"
+    index["sha256"] = checksum_of_index(index)
+    (shards.folder / "index.json").write_text(json.dumps(index), "utf8")
+    assert Shards(shards.folder).tokenizer == LETTERS
 
 
 def test_writing_refuses_and_leaves_no_index(tmp_path):
@@ -261,14 +353,14 @@ def test_another_tokenizer(shards):
     assert Shards(shards.folder, tokenizer=LETTERS).vocab_size == 27
     with pytest.raises(ValueError, match="another tokenizer: theirs is a CharTokenizer of 27 tokens"):
         Shards(shards.folder, tokenizer=other)
-    other.save(shards.folder / "tokenizer.json")
+    other.save(shards.folder / "tformer_tokenizer.json")
     with pytest.raises(ValueError, match="is not the tokenizer with which these shards were written"):
         Shards(shards.folder)
     index = json.loads((shards.folder / "index.json").read_bytes())
-    (shards.folder / "tokenizer.json").write_text('{"kind": "cake"}', "utf8")
+    (shards.folder / "tformer_tokenizer.json").write_text('{"kind": "cake"}', "utf8")
     from tformer_lib.data.shards import checksum_of
 
-    index["tokenizer"]["sha256"] = checksum_of(shards.folder / "tokenizer.json")
+    index["tokenizer"]["sha256"] = checksum_of(shards.folder / "tformer_tokenizer.json")
     index["sha256"] = checksum_of_index(index)
     (shards.folder / "index.json").write_text(json.dumps(index), "utf8")
     with pytest.raises(ValueError, match="its kind is 'cake'"):

@@ -966,6 +966,13 @@ def test_an_interrupt_goes_through():
         check("attention.softmax_columns", raising(KeyboardInterrupt()))
 
 
+@pytest.mark.parametrize("text", [None, b"ab", 7, ["a"]])
+@pytest.mark.parametrize("tokenizer", [CHARACTERS, PIECES, BYTES])
+def test_what_is_no_text_is_named(tokenizer, text):
+    with pytest.raises(TypeError, match="a text is a string, got"):
+        tokenizer.encode(text)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def said():
     yield

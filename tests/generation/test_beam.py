@@ -233,3 +233,12 @@ def test_there_is_a_source_and_a_model():
     with pytest.raises(ValueError, match=r"got shape \(0, 3\)"):
         greedy_search(translator(), torch.zeros(0, 3, dtype=torch.long), 4)
     assert math.isfinite(greedy_search(translator(), sources(1, 3), 1)[0].score)
+
+
+@pytest.mark.parametrize("wrap", [lambda m: torch.compile(m, backend="eager"), torch.nn.DataParallel])
+def test_a_wrapped_translator_is_searched_as_it_would_be_without(wrap):
+    torch.manual_seed(0)
+    model = Translator(TransformerConfig(d_model=8, n_heads=2, n_blocks=1), 9)
+    source = torch.tensor([[3, 4, 5, 2]])
+    assert beam_search(wrap(model), source, 5) == beam_search(model, source, 5)
+    assert greedy_search(wrap(model), source, 5) == greedy_search(model, source, 5)

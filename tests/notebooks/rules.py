@@ -1,5 +1,6 @@
 """The rules that every notebook keeps: each takes a page and the book, and yields what is wrong."""
 
+import ast
 import re
 from collections.abc import Callable, Iterator
 from statistics import median
@@ -31,6 +32,7 @@ PICTURE = re.compile(r"data:image/[^\"]*")
 MEDIAN_LINES, MOST_LINES, SETUP_LINES = 8, 25, 12
 ALT_TEXT = 20  # characters: less does not say what a figure shows
 EMOJI = re.compile("[\U0001f000-\U0001faff\u2600-\u26ff\u2705\u274c\u2728\u2753-\u2757\u2b50\u2b55\ufe0f]")
+CLOCKS = {"process_time", "perf_counter", "monotonic", "time_per_token", "timeit"}
 HOME = re.compile(r"(?<![\w:/.\-])/(?:home|root|Users|tmp|work|mnt|usr|var|opt|content)/|\b[A-Z]:\\\\?\w")
 PAGE_LINK = re.compile(r"\]\((?!https?://)[^)\s]*\.(?:ipynb|md|html)\b[^)]*\)|\{doc\}`[^`]*`")
 
@@ -143,10 +145,50 @@ def held(page: Page, book: Book) -> Iterator[str]:
     for i, cell in enumerate(page.code):
         if "trained-figure" in tags(cell) and "nbval-ignore-output" not in tags(cell):
             yield f"{describe(cell)} is tagged trained-figure without nbval-ignore-output"
-        if "nbval-ignore-output" in tags(cell):
+        if "nbval-ignore-output" in tags(cell) and "timing" not in tags(cell):
             following = "\n".join(c.source for c in page.code[i + 1 : i + 4])
             if not re.search(r"\bclaim\(|\bassert", following):
                 yield f"{describe(cell)} is not compared, and none of the next three cells checks anything"
+
+
+def no_clock_held(page: Page, book: Book) -> Iterator[str]:
+    """What a clock says is shown, never held: a claim on it would depend on what else the machine does.
+
+    A name is of a clock if what is assigned to it, or appended, reads one or reads such a name, and so is a
+    function that does.
+    """
+    timed = set(CLOCKS)
+    for cell in page.code:
+        for node in _in_order(cell.source):
+            read = _names(node)
+            if isinstance(node, ast.Assert) or (isinstance(node, ast.Call) and "claim" in _names(node.func)):
+                if read & timed:
+                    yield f"{describe(cell)} holds what a clock says: {', '.join(sorted(read & timed))}"
+            elif isinstance(node, ast.FunctionDef):
+                timed = timed | {node.name} if read & timed else timed - {node.name}
+            elif isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.NamedExpr):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                heads = [t.value if isinstance(t, ast.Subscript) else t for t in targets]
+                made = _names(*heads) - CLOCKS
+                of_clock = node.value is not None and _names(node.value) & timed
+                kept = isinstance(node, ast.AugAssign) or any(isinstance(t, ast.Subscript) for t in targets)
+                timed = timed | made if of_clock else timed if kept else timed - made
+            elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "append":
+                timed |= _names(node.func) if _names(*node.args) & timed else set()
+
+
+def _in_order(source: str) -> Iterator[ast.AST]:
+    """The parts of a cell's code from top to bottom, without lines that only IPython reads."""
+    plain = re.sub(r"^([ \t]*)[%!].*$", r"\1pass", source, flags=re.MULTILINE)
+    nodes = [node for node in ast.walk(ast.parse(plain)) if hasattr(node, "lineno")]
+    yield from sorted(nodes, key=lambda node: (node.lineno, node.col_offset))
+
+
+def _names(*nodes: ast.AST) -> set[str]:
+    """The names that code reads, of attributes those of clocks."""
+    found = {node for each in nodes for node in ast.walk(each)}
+    names = {node.id for node in found if isinstance(node, ast.Name)}
+    return names | {node.attr for node in found if isinstance(node, ast.Attribute)} & CLOCKS
 
 
 def claims(page: Page, book: Book) -> Iterator[str]:
@@ -198,6 +240,7 @@ RULES: list[Rule] = [
     code_length,
     citations,
     held,
+    no_clock_held,
     claims,
     links,
     plain_text,

@@ -223,6 +223,16 @@ BROKEN = [
     ),
     ("plain_text", "emoji", replace("An example.", "An example \U0001f600.")),
     ("file_size", "bytes", replace("An example.", "x" * 3_200_001)),
+    (
+        "no_clock_held",
+        "holds what a clock says: took",
+        replace("y = x = 1", "begin = time.process_time()\ntook = begin / 2\nassert took < 9"),
+    ),
+    (
+        "no_clock_held",
+        "holds what a clock says: took",
+        replace("y = x = 1", "def took():\n    return perf_counter()\n\n\nclaim('a.b', took(), (0, 1), 'x')"),
+    ),
     ("opening", "label", replace("(ch-made)=", "")),
     ("opening", "label", replace("# A made chapter", "## A made chapter")),
     ("opening", "lacks **You need**", replace("**You need**", "You need")),

@@ -34,6 +34,7 @@ from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.data.windows import RandomWindows
 from tformer_lib.models.gpt import GPT
 from tformer_lib.models.language import language_loss
+from tformer_lib.models.translator import Translator
 from tformer_lib.scale import (
     GlobalBatches,
     checkpoints,
@@ -768,3 +769,35 @@ def test_killed_as_a_whole_then_one_process_of_four_then_finished_by_one(tmp_pat
         launch(killed_process, 4, folder)
     assert load_distributed(folder, make()).step in (first + 1, first + 2)
     assert same(run(checkpoint=folder), alone["ddp"])
+
+
+def test_unequal_tensors_do_not_land_in_a_shared_one(tmp_path):
+    """Names and shapes agree; the content does not."""
+
+    def translator(tied):
+        config = TransformerConfig(d_model=16, n_heads=4, n_blocks=1)
+        return Translator(config, VOCAB, target_vocab_size=None if tied else VOCAB)
+
+    save_distributed(tmp_path / "untied", translator(False), [], Saved())
+    model = translator(True)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    with pytest.raises(ValueError, match=r"embed\.weight and embed_target\.weight are one tensor"):
+        load_distributed(tmp_path / "untied", model)
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    save_distributed(tmp_path / "tied", model, [], Saved())
+    for fitting in (translator(True), translator(False)):
+        load_distributed(tmp_path / "tied", fitting)
+        assert torch.equal(fitting.embed_target.weight, model.embed.weight)
+
+
+def test_a_compiled_model_is_saved_as_if_it_were_not(tmp_path):
+    model = make()
+    compiled = torch.compile(model, backend="eager")
+    optimizers = make_optimizers(model, lr=0.1, weight_decay=0.0)
+    language_loss(model, next(iter(windows()))).backward()
+    for optimizer in optimizers:
+        optimizer.step()
+    save_distributed(tmp_path, compiled, optimizers, Saved())
+    other = make(seed=1)
+    load_distributed(tmp_path, other, make_optimizers(other, lr=0.1, weight_decay=0.0))
+    assert all(torch.equal(p, q) for p, q in zip(model.parameters(), other.parameters(), strict=True))

@@ -5,7 +5,7 @@ from functools import cache
 
 import lxml.html
 import pytest
-from notebook_claims import TITLE, band_text, claims_in, number_text, only_claims
+from notebook_claims import TITLE, band_text, claims_in, number_text, only_claims, titled
 from notebook_records import from_record
 
 from tests.site.pages import ROOT, chapter_pages, eventually
@@ -72,15 +72,29 @@ def test_claims_that_stand_together_share_a_fold_with_their_code(site, path):
         words = details.find("summary").text_content()
         old = sum(row.get("id").removeprefix("claim-") in recorded(path) for row in rows)
         which = ", from the record" if old else ""
-        if len(rows) > 1:
+        if not rows:
+            assert words == "What is checked here"
+        elif len(rows) > 1:
             which = f", {old} of them from the record" if 0 < old < len(rows) else which
             assert words == f"The {len(rows)} numbers behind this{which}"
         else:
             assert words == f"The number behind this{which}: {texts(rows[0])[1]}"
     folded = [pre.text_content().rstrip() for pre in page.xpath(f"//{FOLD}//{CODE}")]
-    sources = ["".join(cell["source"]) for cell in cells(path) if only_claims(cell)]
-    assert folded == [source.removeprefix(f"{TITLE}\n").rstrip() for source in sources]
+    sources = ["".join(cell["source"]) for cell in cells(path) if only_claims(cell) or titled(cell)]
+    assert folded == [source.removeprefix(f"{TITLE}\n").strip() for source in sources]
     assert page.xpath(f"//{FOLD}//*[{of_class('cell_output')}]") == []
+
+
+@pytest.mark.parametrize("path", chapter_pages())
+def test_no_title_of_colab_s_and_no_cell_that_only_checks_is_in_view(site, path):
+    """Titles are for notebooks; what is titled as a check is folded, and opens with its code."""
+    page = parsed(site, path)
+    assert "# @title" not in page.text_content()
+    shown = [pre.text_content().strip() for pre in page.xpath(f"//{CODE}[not(ancestor::{FOLD})]")]
+    checks = [
+        "".join(cell["source"]).removeprefix(f"{TITLE}\n").strip() for cell in cells(path) if titled(cell)
+    ]
+    assert not set(checks) & set(shown)
 
 
 def test_a_cell_that_shows_more_keeps_its_place(site):

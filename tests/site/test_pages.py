@@ -1,12 +1,14 @@
 """Each page as a reader's browser has it: loads, maths, accessibility, small screens, search."""
 
 import base64
+import contextlib
 import gzip
 import io
 import re
 from pathlib import Path
 
 import axe_playwright_python
+import playwright.sync_api
 import pytest
 from fontTools.ttLib import TTFont
 
@@ -81,6 +83,21 @@ UNFOLD = """() => {
 }"""
 STARTED = """() => [...document.querySelectorAll('tformer-live')].every(
   figure => figure.querySelector('.tl-said')?.textContent)"""
+# Nothing moves, no font is on its way, and what scrolls can be reached: scripts look for it a little later.
+SETTLED = """() => document.fonts.status === 'loaded'
+  && document.getAnimations().every(one => one.playState !== 'running'
+    || one.effect.getComputedTiming().endTime === Infinity)
+  && [...document.querySelectorAll('article *')].every(one => one.tabIndex >= 0
+    || one.scrollWidth <= one.clientWidth + 1 || !one.clientWidth
+    || !/auto|scroll/.test(getComputedStyle(one).overflowX)
+    || one.querySelector('a, button, [tabindex="0"]'))
+  && [...document.querySelectorAll('[data-scrolls]')].every(one => one.scrollWidth > one.clientWidth + 1)"""
+
+
+def settle(page) -> None:
+    """Waits until a page is at rest; one that never is goes on to the test that says what is wrong."""
+    with contextlib.suppress(playwright.sync_api.TimeoutError):
+        page.wait_for_function(SETTLED, timeout=20_000)
 
 
 def violations(page, path: str, scheme: str) -> list[str]:
@@ -105,14 +122,14 @@ def facts(visit):
             page = seen.page
             page.evaluate(UNFOLD)
             page.wait_for_function(STARTED)
-            page.wait_for_timeout(400)  # folds move for a moment
+            settle(page)
             found = {}
             for name, width in WIDTHS.items():
                 page.set_viewport_size({"width": width, "height": 900})
-                page.wait_for_timeout(400)  # the theme looks a little later at what scrolls now
+                settle(page)
                 found[name] = page.evaluate(FACTS)
             page.set_viewport_size({"width": WIDTHS["light"], "height": 900})
-            page.wait_for_timeout(400)
+            settle(page)
             plain = path.startswith(API) and path != COLOURS_SHOWN
             found["violations"] = violations(page, path, "without colours" if plain else "light")
             _FACTS[path] = found | {"problems": seen.problems, "outside": seen.outside}
@@ -138,7 +155,7 @@ def test_page_loads_in_the_dark_and_on_a_phone(visit, path, scheme, width):
     seen = visit(path, scheme=scheme, width=width)
     seen.page.evaluate(UNFOLD)
     seen.page.wait_for_function(STARTED)
-    seen.page.wait_for_timeout(400)
+    settle(seen.page)
     assert seen.outside == []
     assert seen.problems == []
     if scheme == "dark":

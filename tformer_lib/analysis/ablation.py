@@ -7,9 +7,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from tformer_lib.analysis.activations import check_ran
 from tformer_lib.analysis.weights import attention_layers
 from tformer_lib.core.attention import MultiHeadAttention
-from tformer_lib.core.modes import evaluation
+from tformer_lib.core.modes import as_written, evaluation, plain_modules
 
 
 @contextmanager
@@ -28,28 +29,35 @@ def mask_heads(model: nn.Module, heads: Iterable[tuple[int | str, int]]) -> Iter
     Raises:
         ValueError: if there is no such head or layer, or a block is counted and there is not exactly one
             `Transformer`.
+        RuntimeError: at the end of the block, if none of these layers has run.
     """
     silent: dict[MultiHeadAttention, set[int]] = {}
+    names: dict[MultiHeadAttention, str] = {}
     for where, head in heads:
         layer = _layer(model, where, head)
         silent.setdefault(layer, set()).add(head)
-    with ExitStack() as hooks:
+        names[layer] = where if isinstance(where, str) else f"the attention of block {where}"
+    ran: set[MultiHeadAttention] = set()
+
+    def silence(features: Tensor) -> Callable:
+        return lambda _module, inputs: (inputs[0].masked_fill(features.to(inputs[0].device), 0.0),)
+
+    with as_written(), ExitStack() as hooks:
         for layer, numbers in silent.items():
             of_feature = torch.arange(layer.d_model) // layer.d_head
             features = torch.isin(of_feature, torch.tensor(sorted(numbers)))
-            hook = layer.W_o.register_forward_pre_hook(
-                lambda _module, inputs, features=features: (
-                    inputs[0].masked_fill(features.to(inputs[0].device), 0.0),
-                )
-            )
+            seen = layer.register_forward_pre_hook(lambda module, _inputs: ran.add(module))
+            hook = layer.W_o.register_forward_pre_hook(silence(features))
+            hooks.callback(seen.remove)
             hooks.callback(hook.remove)
         yield
+    check_ran(ran, names.values())
 
 
 def _layer(model: nn.Module, where: int | str, head: int) -> MultiHeadAttention:
     """The attention layer that a pair of `mask_heads` names, which has this head."""
     if isinstance(where, str):
-        named = {n: m for n, m in model.named_modules() if isinstance(m, MultiHeadAttention)}
+        named = {n: m for n, m in plain_modules(model).items() if isinstance(m, MultiHeadAttention)}
         if where not in named:
             known = ", ".join(repr(name) for name in named) or "none"
             raise ValueError(f"there is no attention layer {where!r}; the model's are {known}")

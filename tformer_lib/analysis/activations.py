@@ -1,12 +1,13 @@
 """Activations by name: read them while a model runs, put others in their place."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from tformer_lib.core.modes import as_written, plain_modules
 from tformer_lib.numbers import brief
 
 Replacement = Any  # a tensor, or a function of the activation that returns one
@@ -22,7 +23,8 @@ def record(model: nn.Module, names: Iterable[str]) -> Iterator[dict[str, Tensor]
     is the stream behind the first block, "transformer.blocks.0.mlp" what its MLP adds. With ".input" behind
     it, it is the module's first argument: "transformer.blocks.0.self_attention.W_o.input" are the outputs of
     all heads side by side. A module that runs several times keeps its last activation. The hooks go when the
-    block ends, also when it ends in an error; the dict stays.
+    block ends, also when it ends in an error; the dict stays. A compiled model runs as it was written
+    meanwhile; names are the same for a model that is compiled, or wrapped by `DistributedDataParallel`.
 
     Example:
         >>> with record(model, ["transformer.blocks.0"]) as seen:
@@ -69,6 +71,7 @@ def patch(model: nn.Module, values: Mapping[str, Replacement]) -> Iterator[None]
             replacement has another shape.
         TypeError: if a value is neither a tensor nor a function; while the model runs, if an activation or
             its replacement is not a tensor.
+        RuntimeError: at the end of the block, if none of these modules has run.
     """
     if not values:
         raise ValueError("there is nothing to patch: give a name and what to put in its place")
@@ -89,8 +92,18 @@ def patch(model: nn.Module, values: Mapping[str, Replacement]) -> Iterator[None]
 
         return replace
 
-    with _hooked(model, {name: put(name, value) for name, value in values.items()}):
+    with _hooked(model, {name: put(name, value) for name, value in values.items()}) as ran:
         yield
+    check_ran(ran, values.keys())
+
+
+def check_ran(ran: Collection[Any], names: Collection[str]) -> None:
+    """Raise if none of the named parts of a model ran, though something in them was to be changed."""
+    if names and not ran:
+        raise RuntimeError(
+            f"nothing was changed: the model did not run, or ran without {', '.join(names)}. What torch.jit "
+            "or torch.export has made does not run these modules: look into the model itself"
+        )
 
 
 @contextmanager
@@ -107,6 +120,7 @@ def ablate(
 
     Raises:
         ValueError: if no module has such a name, `how` is unknown or lacks a name.
+        RuntimeError: at the end of the block, if none of these modules has run.
     """
     names = [names] if isinstance(names, str) else list(names)
     if isinstance(how, Mapping):
@@ -134,39 +148,45 @@ def _expanding(value: Tensor) -> Handler:
 
 
 @contextmanager
-def _hooked(model: nn.Module, handlers: Mapping[str, Handler]) -> Iterator[None]:
-    """Hooks that hand each named activation to its handler; what a handler returns takes its place."""
-    modules = dict(model.named_modules())
-    with ExitStack() as hooks:
+def _hooked(model: nn.Module, handlers: Mapping[str, Handler]) -> Iterator[set[str]]:
+    """Hooks that hand each named activation to its handler; what a handler returns takes its place.
+
+    Yields the names of those that ran, which fill while the model does.
+    """
+    ran: set[str] = set()
+    modules = plain_modules(model)
+    with as_written(), ExitStack() as hooks:
         for name, handle in handlers.items():
             of_input = name.endswith(INPUT)
             module = modules.get(name.removesuffix(INPUT))
-            if module is None or module is model:
+            if module is None or module is modules[""]:
                 near = [known for known in modules if known and known.split(".")[-1] in name.split(".")][:4]
                 hint = f"; there are {', '.join(near)}" if near else ""
                 raise ValueError(f"{type(model).__name__} has no module {name.removesuffix(INPUT)!r}{hint}")
             if of_input:
-                hook = module.register_forward_pre_hook(_on_input(name, handle))
+                hook = module.register_forward_pre_hook(_on_input(name, handle, ran))
             else:
-                hook = module.register_forward_hook(_on_output(name, handle))
+                hook = module.register_forward_hook(_on_output(name, handle, ran))
             hooks.callback(hook.remove)
-        yield
+        yield ran
 
 
-def _on_input(name: str, handle: Handler) -> Callable:
+def _on_input(name: str, handle: Handler, ran: set[str]) -> Callable:
     def hook(_module: nn.Module, inputs: tuple) -> tuple | None:
         if not inputs or not isinstance(inputs[0], Tensor):
             raise TypeError(f"{name} is no tensor, got {brief(inputs[0] if inputs else None)}")
+        ran.add(name)
         new = handle(inputs[0])
         return None if new is None else (new, *inputs[1:])
 
     return hook
 
 
-def _on_output(name: str, handle: Handler) -> Callable:
+def _on_output(name: str, handle: Handler, ran: set[str]) -> Callable:
     def hook(_module: nn.Module, _inputs: tuple, output: Any) -> Tensor | None:
         if not isinstance(output, Tensor):
             raise TypeError(f"{name} is no tensor, got {brief(output)}")
+        ran.add(name)
         return handle(output)
 
     return hook

@@ -7,7 +7,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from tformer_lib.analysis.activations import record
-from tformer_lib.core.modes import evaluation
+from tformer_lib.core.modes import evaluation, plain
+from tformer_lib.core.precision import precise
 from tformer_lib.models.gpt import GPT
 
 
@@ -41,12 +42,13 @@ def logit_attribution(
     Source:
         Elhage et al. 2021, "the logit as a sum over paths"; nostalgebraist 2020 reads the stream so.
     """
+    called, model = model, plain(model)
     if model.config.norm_placement != "pre":
         raise ValueError("the stream is a sum of parts with pre-norm blocks only: post-norm divides it again")
     for name, given in (("answers", answers), ("against", against)):
         if given is not None and given.shape != tokens.shape:
             raise ValueError(f"tokens are {tuple(tokens.shape)}, but {name} {tuple(given.shape)}")
-    blocks: Any = model.transformer.blocks
+    blocks = [plain(block) for block in plain(model.transformer).blocks]
     stem = "transformer.blocks.{}.{}"
     names = ["embed", "transformer.final_norm.input"]
     names += ["positions"] if model.positions is not None else []
@@ -54,7 +56,8 @@ def logit_attribution(
         names.append(stem.format(m, "self_attention.W_o.input"))
         names += [stem.format(m, "mlp")] if hasattr(block, "mlp") else []
     with evaluation(model), record(model, names) as seen:
-        model(tokens)
+        called(tokens)
+    seen = {name: precise(activation) for name, activation in seen.items()}
 
     parts = {"embedding": seen["embed"]}
     if model.positions is not None:
@@ -64,7 +67,7 @@ def logit_attribution(
         layer = block.self_attention
         heads = layer.split_heads(seen[stem.format(m, "self_attention.W_o.input")])  # (B, H, N, Dh)
         for h in range(layer.n_heads):
-            columns = layer.W_o.weight[:, h * layer.d_head : (h + 1) * layer.d_head]
+            columns = precise(layer.W_o.weight)[:, h * layer.d_head : (h + 1) * layer.d_head]
             parts[f"head {m}.{h}"] = heads[:, h] @ columns.T
         if layer.W_o.bias is not None:
             biases = biases + layer.W_o.bias
@@ -72,13 +75,13 @@ def logit_attribution(
             parts[f"MLP {m}"] = seen[stem.format(m, "mlp")]
     parts["biases"] = biases
 
-    weight: Any = (model.embed if model.head is None else model.head).weight
+    weight: Any = precise((model.embed if model.head is None else model.head).weight)
     direction = weight[answers] if against is None else weight[answers] - weight[against]  # (B, N, D)
     stream, norm = seen["transformer.final_norm.input"], model.transformer.final_norm
     found = {name: (frozen_norm(norm, part, stream) * direction).sum(-1) for name, part in parts.items()}
     bias: Any = getattr(norm, "bias", None)
     if bias is not None:
-        found["biases"] = found["biases"] + direction @ bias
+        found["biases"] = found["biases"] + direction @ precise(bias)
     return found
 
 

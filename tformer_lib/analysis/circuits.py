@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from tformer_lib.analysis.activations import patch, record
 from tformer_lib.analysis.weights import attention_weights
 from tformer_lib.core.attention import MultiHeadAttention
-from tformer_lib.core.modes import evaluation
+from tformer_lib.core.modes import evaluation, plain
 from tformer_lib.models.gpt import GPT
 from tformer_lib.numbers import whole
 
@@ -91,9 +91,10 @@ def copying_scores(model: GPT) -> Float[Tensor, "M H"]:
     vocabulary by vocabulary; its eigenvalues other than 0 are those of W_v J E_in^T E_out J W_o, as wide as a
     head.
     """
+    model = plain(model)
     into: Any = model.embed.weight
     out: Any = (model.embed if model.head is None else model.head).weight
-    blocks: Any = model.transformer.blocks
+    blocks = [plain(block) for block in plain(model.transformer).blocks]
     scores = torch.zeros(len(blocks), model.config.n_heads)
     for m, block in enumerate(blocks):
         layer = block.self_attention
@@ -146,7 +147,8 @@ def patch_path(
     Source:
         Goldowsky-Dill et al. 2023, path patching; Wang et al. 2023 for senders and receivers.
     """
-    blocks: Any = model.transformer.blocks
+    called, model = model, plain(model)
+    blocks = [plain(block) for block in plain(model.transformer).blocks]
     if model.config.norm_placement != "pre":
         raise ValueError("a path can be patched in pre-norm blocks only: post-norm divides the stream again")
     if tokens.shape != other.shape:
@@ -173,9 +175,9 @@ def patch_path(
     handed = {block: f"transformer.blocks.{block}.self_attention.W_o.input" for block, _ in senders}
     with torch.no_grad(), evaluation(model):
         with record(model, [*handed.values(), entry]) as here:
-            model(tokens)
+            called(tokens)
         with record(model, handed.values()) as there:
-            model(other)
+            called(other)
     change = torch.zeros_like(here[entry])  # (B, N, D)
     for block, one in dict.fromkeys(map(tuple, senders)):
         layer: MultiHeadAttention = blocks[block].self_attention
@@ -204,6 +206,7 @@ def patch_path(
 
 def _check_head(model: GPT, at: tuple[int, int]) -> None:
     block, head = at
+    model = plain(model)
     if not (0 <= block < model.config.n_blocks and 0 <= head < model.config.n_heads):
         shape = f"{model.config.n_blocks} blocks with {model.config.n_heads} heads each"
         raise ValueError(f"there is no head {head} in block {block}: the model has {shape}")

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from tformer_lib.analysis.ranks import kendall_tau
 from tformer_lib.analysis.weights import Batch, attention_weights
 from tformer_lib.core.modes import evaluation
+from tformer_lib.core.precision import precise
 
 
 @dataclass(frozen=True)
@@ -64,11 +65,12 @@ def attention_against_deletion(
     asked = ~torch.isin(tokens, numbers)
     asked[rows, places] = False
     with evaluation(model):
-        whole = answer(model, batch).log_softmax(-1)
+        whole = precise(answer(model, batch)).log_softmax(-1)
         best = whole.argmax(-1)
         change = torch.zeros(tokens.shape, device=tokens.device)
         for n in asked.any(dim=0).nonzero().flatten().tolist():
             fewer = tokens.clone()
             fewer[asked[:, n], n] = replacement
-            change[:, n] = (whole - answer(model, (fewer, *batch[1:])).log_softmax(-1))[rows, best]
+            found = precise(answer(model, (fewer, *batch[1:]))).log_softmax(-1)
+            change[:, n] = (whole - found)[rows, best]
     return Deletions(attention, change * asked, asked)

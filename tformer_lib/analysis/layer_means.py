@@ -5,7 +5,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.utils.hooks import RemovableHandle
 
-from tformer_lib.core.modes import evaluation
+from tformer_lib.core.modes import as_written, evaluation, plain
+from tformer_lib.core.precision import precise
 from tformer_lib.models.gpt import GPT
 from tformer_lib.numbers import whole
 
@@ -18,20 +19,21 @@ def layer_means(model: GPT, rows: Int[Tensor, "B M"], batch: int = 200) -> list[
     (Chen et al. 2020, section 2.4, average what follows the layer's norm). The last pixel is not read, as in
     training.
     """
-    states: list[list[Tensor]] = [[] for _ in range(len(model.transformer.blocks) + 1)]
+    inside = plain(model).transformer
+    states: list[list[Tensor]] = [[] for _ in range(len(inside.blocks) + 1)]
     hooks: list[RemovableHandle] = [
-        model.transformer.blocks[0].register_forward_pre_hook(
-            lambda _block, inputs: states[0].append(inputs[0].mean(dim=1))
+        plain(inside.blocks[0]).register_forward_pre_hook(
+            lambda _block, inputs: states[0].append(precise(inputs[0]).mean(dim=1))
         )
     ]
-    for depth, block in enumerate(model.transformer.blocks, start=1):
+    for depth, block in enumerate(map(plain, inside.blocks), start=1):
         hooks.append(
             block.register_forward_hook(
-                lambda _block, _inputs, output, depth=depth: states[depth].append(output.mean(dim=1))
+                lambda _block, _inputs, output, depth=depth: states[depth].append(precise(output).mean(dim=1))
             )
         )
     try:
-        with evaluation(model):
+        with as_written(), evaluation(model):
             for part in rows.split(whole("batch", batch, 1)):
                 model(part[:, :-1])
     finally:

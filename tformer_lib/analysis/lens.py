@@ -8,7 +8,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from tformer_lib.analysis.activations import record
-from tformer_lib.core.modes import evaluation
+from tformer_lib.core.modes import evaluation, plain
+from tformer_lib.core.precision import precise
 from tformer_lib.models.gpt import GPT
 from tformer_lib.numbers import real, whole
 
@@ -16,7 +17,7 @@ from tformer_lib.numbers import real, whole
 @torch.no_grad()
 def stream_after_blocks(model: GPT, tokens: Int[Tensor, "B N"]) -> Float[Tensor, "M1 B N D"]:
     """x_0, ..., x_M: the stream before the first block and after each, (M + 1, B, N, D); dropout is off."""
-    blocks = range(len(model.transformer.blocks))
+    blocks = range(len(plain(model).transformer.blocks))
     names = ["transformer.blocks.0.input", *(f"transformer.blocks.{m}" for m in blocks)]
     with evaluation(model), record(model, names) as seen:
         model(tokens)
@@ -31,6 +32,7 @@ def read_out(model: GPT, x: Float[Tensor, "*batch D"]) -> Float[Tensor, "*batch 
     Source:
         nostalgebraist 2020.
     """
+    model = plain(model)
     weight: Any = (model.embed if model.head is None else model.head).weight
     return model.transformer.final_norm(x) @ weight.T
 
@@ -91,13 +93,13 @@ def tuned_lens(
     steps, batch, lr = whole("steps", steps, 1), whole("batch", batch, 1), real("lr", lr, "(0, inf)")
     if len(x) != len(logits):
         raise ValueError(f"each place has a stream and logits, got {len(x)} and {len(logits)}")
-    lens = AffineLens(float(x.square().mean().sqrt()), x.shape[1])
-    wanted = logits.detach().log_softmax(-1)
+    lens = AffineLens(float(precise(x).square().mean().sqrt()), x.shape[1])
+    wanted = precise(logits.detach()).log_softmax(-1)
     optimizer = torch.optim.Adam(lens.parameters(), lr=lr)
     falling = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, steps)
     for _ in range(steps):
         rows = torch.randint(len(x), (batch,), generator=generator)
-        said = read_out(model, lens(x[rows])).log_softmax(-1)
+        said = precise(read_out(model, lens(x[rows]))).log_softmax(-1)
         loss = F.kl_div(said, wanted[rows], log_target=True, reduction="batchmean")
         gradients = torch.autograd.grad(loss, list(lens.parameters()))
         for parameter, gradient in zip(lens.parameters(), gradients, strict=True):

@@ -8,6 +8,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from tformer_lib.core.precision import precise
+
 
 class Probe(NamedTuple):
     """scores = x W + b, for x as it stands in the model."""
@@ -17,7 +19,7 @@ class Probe(NamedTuple):
 
     def __call__(self, x: Float[Tensor, "*batch D"]) -> Int[Tensor, "*batch"]:
         """The class of the largest score."""
-        return (x @ self.weight + self.bias).argmax(dim=-1)
+        return (precise(x) @ self.weight + self.bias).argmax(dim=-1)
 
 
 def fit_probes(
@@ -41,6 +43,7 @@ def fit_probes(
     if not labels or any(len(y) != len(x) for y in labels.values()):
         raise ValueError(f"each of the {len(x)} rows needs a label, in at least one set of labels")
     sizes = [int(y.max()) + 1 for y in labels.values()]
+    x = precise(x)
     mean, spread = x.mean(dim=0), x.std(dim=0).clamp(min=1e-6)
     known = (x - mean) / spread
     W = torch.zeros(x.shape[1], sum(sizes), requires_grad=True)

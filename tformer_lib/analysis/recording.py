@@ -5,7 +5,8 @@ from contextlib import ExitStack, contextmanager
 
 from torch import Tensor, nn
 
-from tformer_lib.core.attention import FusedAttend, MaskedSoftmax, MultiHeadAttention
+from tformer_lib.core.attention import MaskedSoftmax, MultiHeadAttention
+from tformer_lib.core.modes import as_written, plain_modules
 
 
 @contextmanager
@@ -17,7 +18,8 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
     Names are those of `model.named_modules()`, such as "decoder.blocks.0.cross_attention"; a model
     that is itself a `MultiHeadAttention` has the name "attention". A layer that runs several times, or
     is reused under several names, keeps its last weights, under its first name. The hooks go when the
-    block ends, also when it ends in an error; the dict stays.
+    block ends, also when it ends in an error; the dict stays. A model that is compiled runs as it was written
+    meanwhile, and names do not tell that it is compiled, or wrapped by `DistributedDataParallel`.
 
     Example:
         >>> with record_attention(model) as weights:
@@ -25,10 +27,13 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
         >>> weights["blocks.0.self_attention"].shape   # (B, H, N, S)
 
     Raises:
-        TypeError: if a layer is fused, and so never computes its weights.
-        ValueError: if there is no attention layer in the model.
+        TypeError: if the backend of a layer never shows its weights; the message says what does.
+        ValueError: if there is no attention layer in the model, or it is spread over several devices.
     """
-    layers = {n or "attention": m for n, m in model.named_modules() if isinstance(m, MultiHeadAttention)}
+    layers: dict[str, MultiHeadAttention] = {}
+    for name, module in plain_modules(model).items():
+        if isinstance(module, MultiHeadAttention) and module not in layers.values():
+            layers[name or "attention"] = module
     if not layers:
         raise ValueError(f"there is no MultiHeadAttention in this {type(model).__name__}")
     softmaxes = [_softmax_of(name, layer) for name, layer in layers.items()]
@@ -39,7 +44,7 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
         if running:
             weights[running[-1]] = output.detach()
 
-    with ExitStack() as hooks:
+    with as_written(), ExitStack() as hooks:
         for name, layer in layers.items():
             enter = layer.register_forward_pre_hook(lambda *_, name=name: running.append(name))
             leave = layer.register_forward_hook(lambda *_: running.clear(), always_call=True)
@@ -52,12 +57,11 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
 
 def _softmax_of(name: str, layer: MultiHeadAttention) -> MaskedSoftmax:
     """The softmax to listen to in `layer`."""
-    if isinstance(layer.backend, FusedAttend):
-        raise TypeError(
-            f"{name} is fused, and never shows its weights: build the model with Attend instead of "
-            "FusedAttend to look inside"
-        )
     for module in layer.backend.modules():
         if isinstance(module, MaskedSoftmax):
             return module
-    raise TypeError(f"{name}: {type(layer.backend).__name__} has no MaskedSoftmax to listen to")
+    kind = type(layer.backend).__name__
+    remedy = f"build the model with Attend instead of {kind} to look inside"
+    if hasattr(layer.backend, "pattern"):
+        remedy += f": with the mask {kind}.pattern(N) it computes the same"
+    raise TypeError(f"{name} has a {kind}, which never shows its weights: {remedy}")

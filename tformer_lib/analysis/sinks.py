@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from tformer_lib.analysis.activations import patch
+from tformer_lib.core.modes import plain
 from tformer_lib.models.gpt import GPT
 from tformer_lib.numbers import whole
 
@@ -67,7 +68,7 @@ def silent_place(model: GPT, place: int, blocks: Iterable[int] | None = None) ->
 
 
 def _attention_names(model: GPT, blocks: Iterable[int] | None) -> list[str]:
-    there = range(model.config.n_blocks)
+    there = range(plain(model).config.n_blocks)
     chosen = list(there if blocks is None else blocks)
     if not chosen or any(m not in there for m in chosen):
         raise ValueError(f"blocks are some of 0 to {there[-1]}, got {chosen}")

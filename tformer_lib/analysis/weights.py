@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from tformer_lib.analysis.recording import record_attention
 from tformer_lib.core.attention import MultiHeadAttention
-from tformer_lib.core.modes import evaluation
+from tformer_lib.core.modes import evaluation, plain, plain_modules
 from tformer_lib.core.transformer import Block, Transformer
 
 Batch = tuple[Any, ...]  # (tokens, segments or None, mask or None, ...)
@@ -20,12 +20,13 @@ def attention_layers(model: nn.Module) -> list[MultiHeadAttention]:
     Raises:
         ValueError: if there is not exactly one `Transformer` in the model.
     """
-    blocks = [block for block in _transformer(model).blocks if isinstance(block, Block)]
-    return [block.self_attention for block in blocks]
+    blocks = (plain(block) for block in _transformer(model).blocks)
+    layers = [plain(block.self_attention) for block in blocks if isinstance(block, Block)]
+    return [layer for layer in layers if isinstance(layer, MultiHeadAttention)]
 
 
 def _transformer(model: nn.Module) -> Transformer:
-    found = [module for module in model.modules() if isinstance(module, Transformer)]
+    found = [module for module in plain_modules(model).values() if isinstance(module, Transformer)]
     if len(found) != 1:
         raise ValueError(f"heads are counted in one Transformer; {type(model).__name__} has {len(found)}")
     return found[0]

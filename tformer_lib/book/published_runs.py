@@ -42,7 +42,9 @@ class Run:
         return self.predicted_flops() / self.flops - 1
 
 
-def _llama_2(name: str, *sizes: int, gpu_hours: int, gpus: int = 1024) -> Run:
+def _llama_2(
+    name: str, *sizes: int, gpu_hours: int, gpus: int = 1024, source: str = "model card of Llama 2"
+) -> Run:
     shape = GPTShape(config=llama_config(*sizes), vocab_size=32000, tied=False)
     return Run(
         name=name,
@@ -52,8 +54,8 @@ def _llama_2(name: str, *sizes: int, gpu_hours: int, gpus: int = 1024) -> Run:
         rate=A100,
         memory=80e9,
         utilisation=0.45,
-        assumed="chosen so that the 7B model comes out, and kept for the 13B and 70B models",
-        source="model card of Llama 2",
+        assumed="chosen so that the 7B model comes out, and kept for the 13B, 34B and 70B models",
+        source=source,
         gpus=gpus,
         gpu_hours=gpu_hours,
     )
@@ -95,6 +97,12 @@ RUNS: dict[str, Run] = {
         ),
         _llama_2("Llama 2 7B", 32, 4096, 32, 32, 11008, gpu_hours=184_320, gpus=8),
         _llama_2("Llama 2 13B", 40, 5120, 40, 40, 13824, gpu_hours=368_640),
+        _llama_2(
+            "Llama 2 34B",
+            *(48, 8192, 64, 8, 22016),
+            gpu_hours=1_038_336,
+            source="Touvron et al. 2023, table of emissions; sizes of Code Llama 34B (Rozière et al. 2023)",
+        ),
         _llama_2("Llama 2 70B", 80, 8192, 64, 8, 28672, gpu_hours=1_720_320),
         _llama_3(
             "Llama 3.1 405B",

@@ -14,9 +14,18 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from tformer_lib.core.cache import LayerCache, refuse_gradients, undone_if_refused
+from tformer_lib.core.cache import LayerCache, already_read, refuse_gradients, undone_if_refused
+from tformer_lib.core.precision import as_given, precise
 from tformer_lib.core.shapes import check_broadcast, check_mask, check_qkv, check_tokens
 from tformer_lib.numbers import flag, real, whole
+
+
+def scaled_scores(
+    q: Float[Tensor, "*batch N Dh"], k: Float[Tensor, "*batch S Dh"]
+) -> Float[Tensor, "*batch N S"]:
+    """q k^T / sqrt(Dh), in float32 at least: 64 products of 40 by 40 are more than float16 can hold."""
+    with as_given(q):
+        return precise(q) @ precise(k).mT / math.sqrt(q.shape[-1])
 
 
 def masked_softmax(
@@ -52,15 +61,15 @@ def attention(
 
     Returns:
         The output (..., N, Dv) and the weights (..., N, S), whose rows sum to one. A query that may
-        attend to no key gets a row of zeros in both.
+        attend to no key gets a row of zeros in both. A forbidden value must be a number all the same: it is
+        multiplied by a weight of zero, and 0 times NaN is NaN.
 
     Raises:
         ValueError: if widths or lengths do not match, or the mask does not broadcast.
         TypeError: if the mask is not boolean.
     """
     check_qkv(q, k, v)
-    scores = q @ k.mT / math.sqrt(q.shape[-1])
-    weights = masked_softmax(scores, mask)
+    weights = masked_softmax(scaled_scores(q, k), mask).to(v.dtype)
     return weights @ v, weights
 
 
@@ -128,11 +137,11 @@ class Attend(Backend):
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
         """softmax(q k^T / sqrt(Dh) + bias) v, a line for each step."""
-        scores = q @ k.mT / math.sqrt(q.shape[-1])
+        scores = scaled_scores(q, k)
         bias = bias_for(q, k, self.score_bias)
         if bias is not None:
             scores = scores + bias
-        return self.dropout(self.softmax(scores, mask)) @ v
+        return self.dropout(self.softmax(scores, mask)).to(v.dtype) @ v
 
 
 class FusedAttend(Backend):
@@ -288,7 +297,7 @@ class MultiHeadAttention(nn.Module):
         counts all of them. A call that raises leaves the cache as it was.
         """
         self.check_inputs(x, context, cache)
-        past = 0 if cache is None else cache.length
+        past = already_read(cache)
         q = self.norm_q(self.split_heads(self.W_q(x)))
         if context is not None and cache is not None and past > 0:
             refuse_gradients(q)

@@ -187,6 +187,22 @@ class KVCache:
             layer.restore(its)
 
 
+def already_read(cache: "KVCache | LayerCache | None") -> int:
+    """How many tokens a cache holds; 0 without one.
+
+    Raises:
+        TypeError: if it is something else, such as the targets that other libraries take here.
+    """
+    if cache is None:
+        return 0
+    if not isinstance(cache, KVCache | LayerCache):
+        raise TypeError(
+            f"a cache is what model.new_cache() makes, got {brief(cache)}; for the loss of the next tokens "
+            "call tformer_lib.language_loss(model, tokens)"
+        )
+    return cache.length
+
+
 def refuse_gradients(*tensors: Tensor) -> None:
     """Raise if gradients of one of these are being recorded: what a cache holds takes no part in them.
 

@@ -18,7 +18,8 @@ def to_patches(images: Float[Tensor, "B C H W"], size: int) -> Float[Tensor, "B 
     if size < 1 or height % size or width % size:
         raise ValueError(f"patches of {size} do not tile an image of {height} x {width}")
     grid = images.reshape(batch, channels, height // size, size, width // size, size)
-    return grid.permute(0, 2, 4, 1, 3, 5).reshape(batch, -1, channels * size * size)
+    patches = (height // size) * (width // size)
+    return grid.permute(0, 2, 4, 1, 3, 5).reshape(batch, patches, channels * size * size)
 
 
 def from_patches(
@@ -36,8 +37,9 @@ def from_patches(
             f"an image of {height} x {width} in patches of {size} is {rows * columns} rows of a multiple of "
             f"{size * size} numbers, got {n} rows of {numbers}"
         )
-    grid = patches.reshape(batch, rows, columns, -1, size, size)
-    return grid.permute(0, 3, 1, 4, 2, 5).reshape(batch, -1, height, width)
+    channels = numbers // (size * size)
+    grid = patches.reshape(batch, rows, columns, channels, size, size)
+    return grid.permute(0, 3, 1, 4, 2, 5).reshape(batch, channels, height, width)
 
 
 def patch_grid(height: int, width: int, size: int) -> tuple[int, int]:

@@ -6,6 +6,7 @@ Two add a vector to each token; `Rotary`, and `Rotary2D` in a plane, turn querie
 
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -102,7 +103,12 @@ def _turns(
         if not isinstance(rescaled, Tensor) or rescaled.shape != (d // 2,) or not rescaled.isfinite().all():
             raise ValueError(f"rescale must make {d // 2} finite frequencies of {d // 2}, got {rescaled}")
         frequencies = tuple(rescaled.tolist())
-    return _table(n, d, check_offset(offset), base, frequencies, dtype, device)
+    return _made(_table, n, d, check_offset(offset), base, frequencies, dtype, device)
+
+
+def _made(table: Any, *key: Any) -> Tensor:
+    """The table that is remembered; while a model is compiled or exported a new one, part of the graph."""
+    return (table.__wrapped__ if torch.compiler.is_compiling() else table)(*key)
 
 
 @lru_cache(maxsize=64)
@@ -259,9 +265,8 @@ class Rotary2D(nn.Module):
                 f"at once; got {x.shape[-2]} tokens from place {offset}"
             )
         precise = torch.promote_types(x.dtype, torch.float32)
-        return _turned(
-            x, _plane(self.d_head, self.grid, self.base, self.before, self.centred, precise, x.device)
-        )
+        key = (self.d_head, self.grid, self.base, self.before, self.centred, precise, x.device)
+        return _turned(x, _made(_plane, *key))
 
 
 @lru_cache(maxsize=64)

@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from tformer_lib.core.precision import precise
 from tformer_lib.numbers import brief, whole
 
 IGNORED = -100  # as a target: nothing is asked at this place
@@ -51,13 +52,16 @@ def check_ids(
     Raises:
         TypeError: if they are no tensor of whole numbers that can choose rows (int64 or int32).
         ValueError: if they have other axes, are elsewhere, or one lies outside; the message says how far.
+            While `torch.compile` or `torch.export` traces, and afterwards in what they made, no number is
+            read: only axes and types are checked.
     """
     check_whole(name, ids, axes)
-    if min(ids.shape, default=least) < least:
+    if any(side < least for side in ids.shape):
         raise ValueError(f"{name} must be at least {least} along each axis, got shape {tuple(ids.shape)}")
     if device is not None and ids.device.type != device.type:
         raise ValueError(f"{name} must be on {device}, with their table, got {ids.device}")
-    if ids.numel() and not ids.is_meta:
+    readable = not (ids.is_meta or torch.compiler.is_compiling())
+    if readable and ids.numel():
         least, greatest = (int(x) for x in ids.aminmax())
         if least < 0 or greatest >= count:
             raise ValueError(
@@ -94,6 +98,8 @@ def cross_entropy(
 ) -> Tensor:
     """-mean log p(target) in nats, over the targets that are not `ignored`: PyTorch's, with a look at these.
 
+    In float32 at least, whatever the logits are.
+
     Args:
         logits: (K, classes).
         targets: (K,).
@@ -113,4 +119,6 @@ def cross_entropy(
     if not asked.numel():
         raise ValueError("there is nothing to predict: none of these targets asks for anything")
     check_ids("targets", asked, logits.shape[-1])
-    return F.cross_entropy(logits, targets.long(), ignore_index=ignored, label_smoothing=label_smoothing)
+    return F.cross_entropy(
+        precise(logits), targets.long(), ignore_index=ignored, label_smoothing=label_smoothing
+    )

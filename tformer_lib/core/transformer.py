@@ -80,11 +80,21 @@ def check_numbers(config: TransformerConfig) -> None:
         object.__setattr__(config, name, value)  # it is frozen, and not yet in anybody's hands
 
 
+def gelu_tanh(x: Tensor) -> Tensor:
+    """GPT-2's approximation of GELU, x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))."""
+    return F.gelu(x, approximate="tanh")
+
+
+def squared_relu(x: Tensor) -> Tensor:
+    """max(0, x)^2 (So et al. 2021)."""
+    return F.relu(x).square()
+
+
 PHI: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": F.gelu,
-    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "gelu_tanh": gelu_tanh,
     "relu": F.relu,
-    "squared_relu": lambda x: F.relu(x).square(),
+    "squared_relu": squared_relu,
     "silu": F.silu,
 }
 
@@ -243,6 +253,9 @@ class Transformer(nn.Module):
         make_backend: builds a backend for each attention layer, for instance `FusedAttend`, or
             `lambda: Attend(score_bias=ALiBi(n_heads))`; it then carries its own dropout.
         block: what the stack is made of: `Block`, or a subclass that, for instance, skips differently.
+
+    Raises:
+        TypeError: if `make_backend` is a backend, and so builds none.
     """
 
     def __init__(
@@ -254,6 +267,11 @@ class Transformer(nn.Module):
         block: type[Block] = Block,
     ):
         super().__init__()
+        if isinstance(make_backend, nn.Module):
+            raise TypeError(
+                "make_backend builds a backend for each layer: give a class or a function, such as "
+                f"make_backend={type(make_backend).__name__}, or lambda: {type(make_backend).__name__}(...)"
+            )
         self.config = config
         self.blocks = nn.ModuleList(
             block(config, rotary=rotary, make_backend=make_backend) for _ in range(config.n_blocks)

@@ -1,6 +1,6 @@
 """Tokens on disk: a text that is larger than memory, read in windows that come in random order.
 
-A folder of shards holds `tokenizer.json`, files of bare numbers such as `train-00000.bin`, and
+A folder of shards holds `tformer_tokenizer.json`, files of bare numbers such as `train-00000.bin`, and
 `index.json`, which counts them and keeps a checksum of each. `write_shards` writes it.
 """
 
@@ -21,7 +21,7 @@ from tformer_lib.files import parse_json
 from tformer_lib.numbers import brief, whole
 from tformer_lib.tokenizers import BPETokenizer, CharTokenizer
 
-INDEX, TOKENIZER, KIND, FORMAT = "index.json", "tokenizer.json", "token shards", 1
+INDEX, TOKENIZER, KIND, FORMAT = "index.json", "tformer_tokenizer.json", "token shards", 1
 SPLITS = ("train", "held_out")
 DTYPES = {"uint16": "<u2", "uint32": "<u4"}  # little-endian on every machine
 KINDS: dict[str, type[BPETokenizer] | type[CharTokenizer]] = {
@@ -83,7 +83,9 @@ class Shards:
             raise ValueError(f"the shard {path} is altered: its checksum is not that of the index")
 
     def _load_tokenizer(self) -> BPETokenizer | CharTokenizer:
-        path = self.folder / TOKENIZER
+        path = (
+            self.folder / Path(self.index["tokenizer"]["file"]).name
+        )  # older ones have it as tokenizer.json
         if not path.is_file() or checksum_of(path) != self.index["tokenizer"]["sha256"]:
             raise ValueError(f"{path} is not the tokenizer with which these shards were written")
         return load_tokenizer(path)

@@ -12,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tformer_lib.core.attention import Backend
+from tformer_lib.core.precision import as_given, precise
 from tformer_lib.core.shapes import check_qkv
 from tformer_lib.efficient.key_masks import key_mask
 
@@ -38,22 +39,22 @@ def delta_rule_steps(
         correct: False writes b_n k_n^T v_n, whatever the state says already: linear attention with a gate.
 
     Returns:
-        The outputs and the last state.
+        The outputs, and the last state in float32 at least, in which all is computed.
 
     Raises:
         ValueError: if queries, keys and values do not fit each other, or are not equally many.
     """
     _check(q, k, v)
-    state = q.new_zeros(*q.shape[:-2], q.shape[-1], v.shape[-1]) if state is None else state
+    dtype, (q, k, v, rate, gate, state) = v.dtype, _widened(q, k, v, rate, gate, state)
     outputs = [v[..., :0, :]]
-    for n in range(q.shape[-2]):
-        q_n, k_n, v_n, b_n = (x[..., n : n + 1, :] for x in (q, k, v, rate))
-        if gate is not None:
+    with as_given(q):
+        for n in range(q.shape[-2]):
+            q_n, k_n, v_n, b_n = (x[..., n : n + 1, :] for x in (q, k, v, rate))
             state = state * gate[..., n : n + 1, :]
-        error = v_n - k_n @ state if correct else v_n
-        state = state + k_n.mT @ (b_n * error)
-        outputs.append(q_n @ state)
-    return torch.cat(outputs, dim=-2), state
+            error = v_n - k_n @ state if correct else v_n
+            state = state + k_n.mT @ (b_n * error)
+            outputs.append(q_n @ state)
+    return torch.cat(outputs, dim=-2).to(dtype), state
 
 
 def delta_rule(
@@ -80,20 +81,31 @@ def delta_rule(
     _check(q, k, v)
     if chunk < 1:
         raise ValueError(f"a chunk holds at least one token, got chunk={chunk}")
+    dtype, (q, k, v, rate, gate, state) = v.dtype, _widened(q, k, v, rate, gate, state)
+    if not q.shape[-2]:
+        return v.to(dtype), state
+    outputs, parts = [], (x.split(chunk, dim=-2) for x in (q, k, v, rate, gate))
+    with as_given(q):
+        for q_c, k_c, v_c, b_c, g_c in zip(*parts, strict=True):
+            logs = g_c.log().cumsum(dim=-2)
+            left, between = logs.exp(), (logs - logs.mT).tril().exp()  # of the state; of a write by token s
+            writes = b_c * v_c
+            if correct:
+                system = (b_c * between * (k_c @ k_c.mT)).tril(-1)  # its diagonal is taken to be 1
+                right = b_c * (v_c - left * (k_c @ state))
+                writes = torch.linalg.solve_triangular(system, right, upper=False, unitriangular=True)
+            outputs.append(left * (q_c @ state) + (between * (q_c @ k_c.mT)).tril() @ writes)
+            state = left[..., -1:, :] * state + (k_c * between[..., -1:, :].mT).mT @ writes
+    return torch.cat(outputs, dim=-2).to(dtype), state
+
+
+def _widened(
+    q: Tensor, k: Tensor, v: Tensor, rate: Tensor, gate: Tensor | None, state: Tensor | None
+) -> list[Tensor]:
+    """All of them in float32 at least: a gate that keeps all in the place of none, and an empty state."""
+    gate = torch.ones_like(rate) if gate is None else gate
     state = q.new_zeros(*q.shape[:-2], q.shape[-1], v.shape[-1]) if state is None else state
-    kept = torch.ones_like(rate) if gate is None else gate
-    outputs = [v[..., :0, :]]
-    for q_c, k_c, v_c, b_c, g_c in zip(*(x.split(chunk, dim=-2) for x in (q, k, v, rate, kept)), strict=True):
-        logs = g_c.log().cumsum(dim=-2)
-        left, between = logs.exp(), (logs - logs.mT).tril().exp()  # of the state; of a write by token s
-        writes = b_c * v_c
-        if correct:
-            system = (b_c * between * (k_c @ k_c.mT)).tril(-1)  # its diagonal is taken to be 1
-            right = b_c * (v_c - left * (k_c @ state))
-            writes = torch.linalg.solve_triangular(system, right, upper=False, unitriangular=True)
-        outputs.append(left * (q_c @ state) + (between * (q_c @ k_c.mT)).tril() @ writes)
-        state = left[..., -1:, :] * state + (k_c * between[..., -1:, :].mT).mT @ writes
-    return torch.cat(outputs, dim=-2), state
+    return [precise(x) for x in (q, k, v, rate, gate, state)]
 
 
 def _check(q: Tensor, k: Tensor, v: Tensor) -> None:
@@ -138,5 +150,6 @@ class DeltaAttend(Backend):
         if keys is not None:  # padding writes nothing, and lets nothing be forgotten
             rate = rate * keys.mT
             gate = None if gate is None else gate.masked_fill(~keys.mT, 1.0)
-        q, k = F.normalize(q, dim=-1), F.normalize(k, dim=-1)
-        return delta_rule(q, k, v, rate, gate, correct=self.correct, chunk=self.chunk)[0]
+        q, k = F.normalize(precise(q), dim=-1), F.normalize(precise(k), dim=-1)
+        options = {"correct": self.correct, "chunk": self.chunk}
+        return delta_rule(q, k, precise(v), rate, gate, **options)[0].to(v.dtype)

@@ -5,7 +5,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tformer_lib.core.attention import Attend, Backend
-from tformer_lib.core.cache import LayerCache, undone_if_refused
+from tformer_lib.core.cache import LayerCache, already_read, undone_if_refused
 from tformer_lib.core.positions import Rotary
 from tformer_lib.core.shapes import check_tokens
 from tformer_lib.numbers import whole
@@ -134,7 +134,7 @@ class MultiHeadLatentAttention(nn.Module):
         check_tokens("x", x, self.d_model, self.W_o.weight)
         if context is not None:
             raise ValueError("latent attention is self-attention: it takes no context")
-        past = 0 if cache is None else cache.length
+        past = already_read(cache)
         q, s = self.heads(self.W_q(x), self.d_head), self.heads(self.W_s(x), self.d_rotary)
         c, r = self.norm_c(self.W_c(x))[:, None], self.W_r(x)[:, None]  # (B, 1, N, Dc), (B, 1, N, Dr)
         s, r = self.rotary(s, past), self.rotary(r, past)

@@ -13,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from tformer_lib.core.attention import Backend
+from tformer_lib.core.precision import as_given, precise
 from tformer_lib.core.shapes import check_mask, check_qkv
 from tformer_lib.efficient.key_masks import check_last, key_mask
 
@@ -35,11 +36,6 @@ def with_one(v: Float[Tensor, "*batch S Dv"]) -> Float[Tensor, "*batch S Dv1"]:
     return F.pad(v, (0, 1), value=1.0)
 
 
-def precise(x: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
-    """`x` in float32 at least: in half precision a long sum overflows, or stops growing."""
-    return x.to(torch.promote_types(x.dtype, torch.float32))
-
-
 def linear_attention(
     q: Float[Tensor, "*batch N Dh"],
     k: Float[Tensor, "*batch S Dh"],
@@ -53,12 +49,13 @@ def linear_attention(
     Returns the output and the weights, as `attention` does.
     """
     check_qkv(q, k, v)
-    scores = feature_map(q) @ feature_map(k).mT
+    with as_given(q):
+        scores = precise(feature_map(q)) @ precise(feature_map(k)).mT
     check_mask(mask, tuple(scores.shape))
     if mask is not None:
         scores = scores.masked_fill(~mask, 0.0)
     total = scores.sum(dim=-1, keepdim=True)
-    weights = scores / total.masked_fill(total == 0, 1.0)
+    weights = (scores / total.masked_fill(total == 0, 1.0)).to(v.dtype)
     return weights @ v, weights
 
 
@@ -91,13 +88,19 @@ class LinearAttend(Backend):
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
         keys = key_mask(mask, q, k, causal=self.causal, name="LinearAttend")
+        if self.causal:
+            check_last(q, k)
         dtype = v.dtype
         q, k, v = precise(self.feature_map(q)), precise(self.feature_map(k)), precise(with_one(v))
         if keys is not None:
             k = k * keys.mT
+        with as_given(q):
+            return divided(self.sums(q, k, v)).to(dtype)
+
+    def sums(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """The weighted sums of (v, 1), for features of queries and keys."""
         if not self.causal:
-            return divided(q @ (k.mT @ v)).to(dtype)
-        check_last(q, k)
+            return q @ (k.mT @ v)
         past = k.shape[-2] - q.shape[-2]
         state = k[..., :past, :].mT @ v[..., :past, :]
         parts = (q, k[..., past:, :], v[..., past:, :])
@@ -105,7 +108,7 @@ class LinearAttend(Backend):
         for q_c, k_c, v_c in zip(*(x.split(self.chunk, dim=-2) for x in parts), strict=True):
             sums.append(q_c @ state + (q_c @ k_c.mT).tril() @ v_c)
             state = state + k_c.mT @ v_c
-        return divided(torch.cat(sums, dim=-2)).to(dtype)
+        return torch.cat(sums, dim=-2)
 
     def step(
         self,
@@ -125,6 +128,7 @@ class LinearAttend(Backend):
         """
         if q.shape[-2] != 1 or k.shape[-2] != 1:
             raise ValueError(f"a step is one token, got {q.shape[-2]} queries and {k.shape[-2]} keys")
-        added = precise(self.feature_map(k)).mT @ precise(with_one(v))
-        state = added if state is None else state + added
-        return divided(precise(self.feature_map(q)) @ state).to(v.dtype), state
+        with as_given(q):
+            added = precise(self.feature_map(k)).mT @ precise(with_one(v))
+            state = added if state is None else state + added
+            return divided(precise(self.feature_map(q)) @ state).to(v.dtype), state

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from tformer_lib.core.precision import precise
 from tformer_lib.core.shapes import check_real
 from tformer_lib.core.transformer import MLP, Activation
 from tformer_lib.numbers import flag, whole
@@ -44,7 +45,7 @@ class Router(nn.Module):
         self, x: Float[Tensor, "T D"]
     ) -> tuple[Float[Tensor, "T k"], Int[Tensor, "T k"], Float[Tensor, "T E"]]:
         """The gates and the numbers of each token's experts, best first, and the probabilities of all."""
-        p = self.W(x).softmax(dim=-1)
+        p = precise(self.W(x)).softmax(dim=-1)
         gates, chosen = p.topk(self.k, dim=-1)
         if self.k > 1:
             gates = gates / gates.sum(dim=-1, keepdim=True)
@@ -56,7 +57,7 @@ def balance_loss(p: Float[Tensor, "T E"], chosen: Int[Tensor, "T k"]) -> Float[T
 
     f_i is the share of the T k assignments that goes to expert i, P_i the mean probability that it is given.
     The f are counts and pass no gradient; descent lowers the P of the experts that are used most. For
-    k = 1 it is the auxiliary loss of Fedus et al. (2022), without its factor.
+    k = 1 it is the auxiliary loss of Fedus et al. (2022), without its factor. In float32 at least.
 
     Args:
         p: the probabilities of the experts, a row for each of T tokens.
@@ -69,7 +70,7 @@ def balance_loss(p: Float[Tensor, "T E"], chosen: Int[Tensor, "T k"]) -> Float[T
         raise ValueError(
             f"balance needs tokens, a row of both for each, got {tuple(p.shape)} and {tuple(chosen.shape)}"
         )
-    f = torch.bincount(chosen.flatten(), minlength=p.shape[-1]) / chosen.numel()
+    p, f = precise(p), torch.bincount(chosen.flatten(), minlength=p.shape[-1]) / chosen.numel()
     return p.shape[-1] * (f * p.mean(dim=0)).sum()
 
 
@@ -77,7 +78,7 @@ class MixtureOfExperts(nn.Module):
     """y = sum over the k chosen experts i of g_i(x) MLP_i(x), for each token on its own.
 
     It takes the place of a block's MLP. No token is dropped: an expert works for as many as chose it.
-    Padding is routed like any token.
+    Padding is routed like any token. Where there is no token there is no imbalance: both attributes are 0.
 
     Args:
         d_model: the width D.
@@ -96,8 +97,7 @@ class MixtureOfExperts(nn.Module):
         load: the share of the last call's assignments that each expert got, (E,); None before the first.
 
     Raises:
-        ValueError: if k is not between 1 and the number of experts; in forward, if tokens are not D wide or
-            there is none.
+        ValueError: if k is not between 1 and the number of experts; in forward, if tokens are not D wide.
         TypeError: if a size is no whole number.
     """
 
@@ -129,14 +129,14 @@ class MixtureOfExperts(nn.Module):
 
     def forward(self, x: Float[Tensor, "*batch D"]) -> Float[Tensor, "*batch D"]:
         check_real("x", x, self.router.W.weight)
-        if x.ndim < 1 or x.shape[-1] != self.router.W.in_features or not x.numel():
+        if x.ndim < 1 or x.shape[-1] != self.router.W.in_features:
             raise ValueError(
                 f"x must hold tokens of width {self.router.W.in_features}, got shape {tuple(x.shape)}"
             )
         tokens = x.flatten(0, -2) if x.ndim > 1 else x[None]  # (T, D): each goes its own way
         gates, chosen, p = self.router(tokens)
-        self.balance = balance_loss(p, chosen)
-        self.load = torch.bincount(chosen.flatten(), minlength=len(self.experts)) / chosen.numel()
+        self.balance = balance_loss(p, chosen) if len(p) else p.sum()
+        self.load = torch.bincount(chosen.flatten(), minlength=len(self.experts)) / max(1, chosen.numel())
         y = torch.zeros_like(tokens)
         for mlp in self.shared:
             y = y + mlp(tokens)

@@ -5,8 +5,9 @@ values is carried along with its denominator (Rabe and Staats 2021); the backwar
 again, tile by tile (Dao et al. 2022), from one number a query that the forward pass kept (Dao 2024).
 """
 
+import functools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from tformer_lib.core.attention import Backend
+from tformer_lib.core.precision import as_given
 from tformer_lib.efficient.key_masks import check_last
 
 
@@ -53,10 +55,22 @@ def tile_scores(
     return scores
 
 
+def in_full(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A pass of `OnlineAttention` that leaves its float32 alone, under `torch.autocast` too."""
+
+    @functools.wraps(method)
+    def widened(ctx: Any, first: Tensor, *rest: Any) -> Any:
+        with as_given(first):
+            return method(ctx, first, *rest)
+
+    return widened
+
+
 class OnlineAttention(torch.autograd.Function):
     """Forward and backward pass of attention, both in tiles; see the module's docstring."""
 
     @staticmethod
+    @in_full
     def forward(
         ctx: Any,
         q: Tensor,
@@ -90,6 +104,7 @@ class OnlineAttention(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
+    @in_full
     def backward(ctx: Any, d_output: Tensor) -> Any:
         """dV = A^T dO, dS = A * (dO V^T - rowsum(dO * O)), dQ = dS K, dK = dS^T Q, tile by tile."""
         q, k, v, mask, output, log_total = ctx.saved_tensors

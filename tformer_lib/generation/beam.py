@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from tformer_lib.core.modes import evaluation
+from tformer_lib.core.modes import evaluation, plain
 from tformer_lib.generation.greedy import greedy_search
 from tformer_lib.generation.hypotheses import Hypothesis, check_search, length_score
 from tformer_lib.generation.sampling import log_probabilities
@@ -62,6 +62,7 @@ def beam_search(
         max_len, length_penalty, num_beams=num_beams, n_best=n_best
     )
     check_sources(source)
+    model = plain(model)  # reading is done by its parts
     if n_best > num_beams:
         raise ValueError(
             f"n_best must not be greater than num_beams, got n_best={n_best} and num_beams={num_beams}"

@@ -45,7 +45,8 @@ def generate(
     one with a cache have to be read anew.
 
     Args:
-        model: reads in evaluation mode; afterwards it is back in the mode it was in.
+        model: reads in evaluation mode; afterwards it is back in the mode it was in. Threads that share a
+            model put it into evaluation mode beforehand, or the first to finish puts dropout back for all.
         prompt: token numbers: one sequence, or several (a list of lists, or a tensor (B, N)).
         max_new_tokens: how many tokens each row gets beyond its own prompt, unless it stops before.
         temperature: see `next_token_probabilities`; 0 takes the most likely token.

@@ -6,6 +6,7 @@ from typing import Protocol, runtime_checkable
 import torch
 
 from tformer_lib.core.modes import evaluation
+from tformer_lib.core.precision import precise
 from tformer_lib.models.bert import PretrainingBERT
 from tformer_lib.numbers import whole
 
@@ -47,7 +48,7 @@ def fill_in(
     tokens = torch.tensor([ids], device=model.bert.embed.weight.device)
     with evaluation(model):
         logits, _ = model(tokens)
-    best = logits[0, holes].softmax(-1).topk(k)
+    best = precise(logits[0, holes]).softmax(-1).topk(k)
     return [
         [(tokenizer.tokens[i], p) for i, p in zip(tokens, values, strict=True)]
         for tokens, values in zip(best.indices.tolist(), best.values.tolist(), strict=True)

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from tformer_lib.core.modes import evaluation
+from tformer_lib.core.modes import evaluation, plain
 from tformer_lib.generation.hypotheses import Hypothesis, check_search, length_score
 from tformer_lib.generation.sampling import log_probabilities
 from tformer_lib.generation.target_reading import check_sources, first_tokens, target_reader
@@ -37,6 +37,7 @@ def greedy_search(
     """
     length_penalty, (max_len,) = check_search(max_len, length_penalty)
     check_sources(source)
+    model = plain(model)  # reading is done by its parts
     targets: list[list[int]] = [[] for _ in range(len(source))]
     log_p = [0.0] * len(source)
     with evaluation(model):

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from tformer_lib.core.precision import precise
 from tformer_lib.core.shapes import check_real
 from tformer_lib.numbers import real, whole
 
@@ -44,7 +45,7 @@ def next_token_probabilities(
     """
     temperature, top_k, top_p, min_p = check_sampling(temperature, top_k, top_p, min_p)
     check_real("logits", logits)
-    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    logits = precise(logits)
     largest, most_likely = _largest(logits)
     if temperature == 0:
         return torch.zeros_like(logits).scatter(-1, most_likely, 1.0)
@@ -94,13 +95,13 @@ def check_sampling(
 
 
 def log_probabilities(logits: Float[Tensor, "*batch vocab"]) -> Float[Tensor, "*batch vocab"]:
-    """log softmax(logits), of logits that are finite, or minus infinity for some tokens but not all.
+    """log softmax(logits), in float32 at least; they are finite, or minus infinity for some but not all.
 
     Raises:
         ValueError: if they are others.
     """
     _largest(logits)
-    return logits.log_softmax(dim=-1)
+    return precise(logits).log_softmax(dim=-1)
 
 
 def _largest(logits: Tensor) -> tuple[Tensor, Tensor]:

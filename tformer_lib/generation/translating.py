@@ -5,6 +5,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor
 
+from tformer_lib.core.modes import plain
 from tformer_lib.generation.beam import beam_search
 from tformer_lib.models.recurrent import EncoderDecoder
 from tformer_lib.models.translator import Translator
@@ -53,7 +54,7 @@ def translate(
     batch = whole("batch", batch, 1)
     if isinstance(sentences, str):
         raise TypeError(f"sentences are given as a list of strings, got the one string {sentences!r}")
-    device = model.embed.weight.device
+    device = plain(model).embed.weight.device
     order = sorted(range(len(sentences)), key=lambda i: len(sentences[i]))
     found = [""] * len(sentences)
     for start in range(0, len(order), batch):

@@ -8,6 +8,7 @@ from jaxtyping import Int
 from torch import Tensor, nn
 
 from tformer_lib.core.modes import evaluation
+from tformer_lib.core.precision import precise
 from tformer_lib.models.gpt import GPT
 from tformer_lib.models.language import language_loss
 from tformer_lib.numbers import whole
@@ -40,7 +41,7 @@ def bits_per_character(model: nn.Module, ids: Int[Tensor, " T"], context: int, b
     total = 0.0
     with evaluation(model):
         for rows in windows.split(batch):
-            logits = model(rows[:, :-1])[:, context:]
+            logits = precise(model(rows[:, :-1])[:, context:])
             total += F.cross_entropy(
                 logits.flatten(0, 1), rows[:, context + 1 :].flatten(), reduction="sum"
             ).item()

@@ -7,6 +7,7 @@ from jaxtyping import Bool, Float, Int, Num
 from torch import Tensor
 
 from tformer_lib.core.modes import evaluation
+from tformer_lib.core.precision import precise
 from tformer_lib.core.tokens import IGNORED
 from tformer_lib.models.bert import PretrainingBERT
 from tformer_lib.numbers import whole
@@ -20,8 +21,8 @@ def place_scores(
 ) -> tuple[Float[Tensor, " K"], Bool[Tensor, " K"]]:
     """log p(token) in nats, and whether the token is the likeliest one, at each of the K chosen places.
 
-    A place is chosen if its target is not `IGNORED`; the order is that of the batches, row by row. The
-    model is in evaluation mode meanwhile.
+    A place is chosen if its target is not `IGNORED`; the order is that of the batches, row by row. Scores are
+    of float32 at least. The model is in evaluation mode meanwhile.
     """
     log_p, right = [torch.empty(0)], [torch.empty(0, dtype=torch.bool)]
     with evaluation(model):
@@ -29,7 +30,7 @@ def place_scores(
             places = targets != IGNORED
             logits, _ = model(tokens, segments, mask, places)
             true = targets[places]
-            log_p.append(logits.log_softmax(-1).gather(1, true[:, None])[:, 0].cpu())
+            log_p.append(precise(logits).log_softmax(-1).gather(1, true[:, None])[:, 0].cpu())
             right.append((logits.argmax(-1) == true).cpu())
     return torch.cat(log_p), torch.cat(right)
 

@@ -4,6 +4,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from tformer_lib.core.precision import precise
+
 PENALTIES = (0.01, 0.1, 1.0, 10.0)  # scikit-learn's C: the larger, the weaker the penalty
 
 
@@ -14,6 +16,7 @@ def choose_penalty(features: Float[Tensor, "B F"], labels: Int[Tensor, " B"]) ->
     """
     from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
 
+    features = precise(features)
     held = torch.arange(len(features)) % 5 == 0
     x, y = features[~held].numpy(), labels[~held].numpy()
     asked, answers = features[held].numpy(), labels[held].numpy()
@@ -36,6 +39,7 @@ def linear_probe(
     from sklearn.linear_model import LogisticRegression
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+    features, new = precise(features), precise(new)
     mean, spread = features.mean(dim=0), features.std(dim=0).clamp(min=1e-6)
     known, asked = ((x - mean) / spread for x in (features, new))
     with threadpool_limits(1):  # matrices this small: threads would only wait for each other

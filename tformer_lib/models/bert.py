@@ -124,12 +124,19 @@ class MaskedLanguageHead(nn.Module):
         config: of the model: width, activation, and the norm's epsilon.
         vocab_size: the number of tokens.
 
+    Raises:
+        ValueError: if the activation is SwiGLU, which is a product of two branches and no function of W h.
+
     Source:
         Devlin et al. 2019, section 3.1; the transform before E stands in the code published with it.
     """
 
     def __init__(self, config: TransformerConfig, vocab_size: int):
         super().__init__()
+        if config.activation not in PHI:
+            raise ValueError(
+                f"the head before E takes one of the activations {tuple(PHI)}, got {config.activation!r}"
+            )
         self.phi = PHI[config.activation]
         self.W = nn.Linear(config.d_model, config.d_model)
         self.norm = nn.LayerNorm(config.d_model, eps=config.norm_eps)

@@ -11,6 +11,8 @@ from tformer_lib.core.attention import Backend
 from tformer_lib.core.cache import LayerCache
 from tformer_lib.core.patches import from_patches, patch_grid, to_patches
 from tformer_lib.core.positions import LearnedPositions
+from tformer_lib.core.precision import precise
+from tformer_lib.core.shapes import check_real
 from tformer_lib.core.transformer import Block, Transformer, TransformerConfig
 from tformer_lib.numbers import whole
 
@@ -122,6 +124,7 @@ class DiT(nn.Module):
                 f"this model reads images of {self.shape} and a time for each, got {tuple(x.shape)} and "
                 f"{tuple(t.shape)}"
             )
+        check_real("images", x, self.patch_embed.weight)
         c = self.time(time_features(t, self.patch_embed.out_features))[:, None]
         h = self.positions(self.patch_embed(to_patches(x, self.patch_size)))
         return from_patches(self.pixels(self.transformer(h, c)), self.patch_size, *self.shape[1:])
@@ -142,7 +145,7 @@ def flow_loss(
     """mean ||v(x_t, t) - (e - x)||^2 over pixels, with x_t = (1 - t) x + t e, e ~ N(0, 1), t ~ U(0, 1).
 
     The time and the noise of each image are drawn anew. What minimises it is the mean velocity
-    E[e - x | x_t].
+    E[e - x | x_t]. The mean is taken in float32 at least.
 
     Source:
         Liu et al. 2023, equation 1 (with time the other way round); Lipman et al. 2023.
@@ -150,7 +153,8 @@ def flow_loss(
     e = torch.randn(images.shape, generator=generator).to(images)
     t = torch.rand(len(images), generator=generator).to(images)
     s = t[:, None, None, None]
-    return (model((1 - s) * images + s * e, t) - (e - images)).square().mean()
+    velocity = precise(model((1 - s) * images + s * e, t))
+    return (velocity - (precise(e) - images)).square().mean()
 
 
 @torch.no_grad()

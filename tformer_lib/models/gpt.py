@@ -6,7 +6,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from tformer_lib.core.attention import Backend
-from tformer_lib.core.cache import KVCache
+from tformer_lib.core.cache import KVCache, already_read
 from tformer_lib.core.masks import causal_mask
 from tformer_lib.core.tokens import TokenEmbedding
 from tformer_lib.core.transformer import Block, Transformer, TransformerConfig
@@ -64,7 +64,7 @@ class GPT(nn.Module):
 
     def forward(self, tokens: Int[Tensor, "B N"], cache: KVCache | None = None) -> Float[Tensor, "B N vocab"]:
         """Logits for the token after each of `tokens` (B, N), which follow those that `cache` holds."""
-        past = 0 if cache is None else cache.length
+        past = already_read(cache)
         x = self.embed(tokens)
         if self.positions is not None:
             x = self.positions(x, past)

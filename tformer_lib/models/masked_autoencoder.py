@@ -6,6 +6,8 @@ from torch import Tensor, nn
 
 from tformer_lib.core.patches import to_patches
 from tformer_lib.core.positions import LearnedPositions
+from tformer_lib.core.precision import precise
+from tformer_lib.core.shapes import check_real
 from tformer_lib.core.transformer import Transformer, TransformerConfig
 from tformer_lib.models.vit import ViT
 
@@ -60,9 +62,10 @@ class MaskedAutoencoder(nn.Module):
             ValueError: if not every image has as many visible patches as the model expects.
         """
         counts = (~hidden).sum(dim=1).unique().tolist()
-        if counts != [self.seen]:
+        if counts not in ([self.seen], []):
             raise ValueError(f"every image shows {self.seen} patches, got images that show {counts}")
         vit = self.encoder
+        check_real("images (pixels / 255)", images, vit.patch_embed.weight)
         assert vit.positions is not None  # seen to when the model was built
         x = vit.positions.table[-hidden.shape[1] :] + vit.patch_embed(to_patches(images, vit.patch_size))
         x = x[~hidden].unflatten(0, (len(images), self.seen))  # (B, seen, D)
@@ -77,6 +80,6 @@ class MaskedAutoencoder(nn.Module):
 def reconstruction_loss(
     model: MaskedAutoencoder, images: Float[Tensor, "B C H W"], hidden: Bool[Tensor, "B N"]
 ) -> Float[Tensor, ""]:
-    """The mean squared error of the pixels of hidden patches; visible ones do not count."""
+    """The mean squared error of the pixels of hidden patches alone, in float32 at least."""
     target = to_patches(images, model.encoder.patch_size)
-    return (model(images, hidden) - target)[hidden].square().mean()
+    return (precise(model(images, hidden)) - target)[hidden].square().mean()

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from tformer_lib.core.attention import Backend
-from tformer_lib.core.cache import KVCache
+from tformer_lib.core.cache import KVCache, already_read
 from tformer_lib.core.masks import causal_mask, padding_mask
 from tformer_lib.core.positions import SinusoidalPositions
 from tformer_lib.core.tokens import TokenEmbedding, cross_entropy
@@ -102,7 +102,7 @@ class Translator(nn.Module):
         Padding at a target's end needs no mask: by the causal mask no token before it can see it. A mask of
         the memory is one for all of the target, (B, 1, 1, S), or one for each of its tokens, (B, 1, T, S).
         """
-        past = 0 if cache is None else cache.length
+        past = already_read(cache)
         x = self.dropout(self.positions(self.scale * self.embed_target(target), past))
         t = target.shape[1]
         mask = causal_mask(t, target.device, past=past) if t > 1 else None  # a last token may see all

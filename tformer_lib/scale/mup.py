@@ -15,7 +15,9 @@ from jaxtyping import Int
 from torch import Tensor, nn
 
 from tformer_lib.core.attention import Attend
-from tformer_lib.core.transformer import Block, TransformerConfig
+from tformer_lib.core.modes import as_written, plain
+from tformer_lib.core.precision import precise
+from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.models.gpt import GPT
 from tformer_lib.numbers import real, whole
 from tformer_lib.training.optimizers import warmup_cosine
@@ -215,7 +217,7 @@ def coordinate_check(
         loss.backward()
         optimizer.step()
         for name, now in activations(model, probe).items():
-            change = (now - before[name]).square().mean().sqrt().item()
+            change = (precise(now) - precise(before[name])).square().mean().sqrt().item()
             changes.setdefault(name, []).append(change)
     return changes
 
@@ -230,13 +232,13 @@ def activations(model: GPT, tokens: Int[Tensor, "B N"]) -> dict[str, Tensor]:
 
         return hook
 
-    hooks = [model.transformer.blocks[-1].register_forward_hook(keep("stream"))]
-    for i, block in enumerate(model.transformer.blocks):
-        assert isinstance(block, Block)
+    blocks = [plain(block) for block in plain(model).transformer.blocks]
+    hooks = [blocks[-1].register_forward_hook(keep("stream"))]
+    for i, block in enumerate(blocks):
         hooks.append(block.self_attention.register_forward_hook(keep(f"block {i} attention")))
         hooks.append(block.mlp.register_forward_hook(keep(f"block {i} mlp")))
     try:
-        with torch.no_grad():
+        with torch.no_grad(), as_written():
             found["logits"] = model(tokens)
     finally:
         for each in hooks:

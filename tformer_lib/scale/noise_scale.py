@@ -10,6 +10,7 @@ import torch.distributed as dist
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from tformer_lib.core.precision import precise
 from tformer_lib.numbers import brief, real, whole
 
 
@@ -128,7 +129,7 @@ def measure_noise(
     for batch in batches:
         model.zero_grad()
         loss_fn(model, batch).backward()
-        gradient = flat_gradient(model)
+        gradient = precise(flat_gradient(model))
         small += gradient.cpu().double().square().sum().item() / len(batches)
         total = total + gradient / len(batches)
     model.zero_grad()

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from torch import Tensor
 
+from tformer_lib.numbers import brief
 from tformer_lib.tokenizers.specials import token_numbers
 from tformer_lib.tokenizers.storage import load_json, save_json
 
@@ -44,8 +45,11 @@ class CharTokenizer:
         """A number for each character.
 
         Raises:
+            TypeError: if the text is no string.
             ValueError: if a character is not in the alphabet; the message names it and its place.
         """
+        if not isinstance(text, str):
+            raise TypeError(f"a text is a string, got {brief(text)}")
         try:
             return [self.ids[character] for character in text]
         except KeyError as error:

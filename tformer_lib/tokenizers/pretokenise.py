@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from typing import Any
 
+from tformer_lib.numbers import brief
+
 # The 256 bytes in GPT-2's order: first those that print as one visible character, then the others.
 BYTES = [*range(33, 127), *range(161, 173), *range(174, 256)]
 BYTES += [byte for byte in range(256) if byte not in BYTES]
@@ -83,9 +85,12 @@ def utf8(text: str) -> bytes:
     """The text's bytes.
 
     Raises:
+        TypeError: if it is no string.
         ValueError: if a character is half of a surrogate pair, which has no bytes of its own; the message
             says where.
     """
+    if not isinstance(text, str):
+        raise TypeError(f"a text is a string, got {brief(text)}")
     try:
         return text.encode("utf8")
     except UnicodeEncodeError as error:
@@ -95,6 +100,9 @@ def utf8(text: str) -> bytes:
 
 def bert_normalise(text: str) -> str:
     """BERT's uncased text: no control characters or accents, small letters, spaces around Chinese characters.
+
+    Control characters are those of Unicode's categories Cc and Cf. A character that this Python's Unicode
+    does not know yet, or one for private use, stays; the libraries of Hugging Face drop it.
 
     Source:
         Devlin et al. 2019; the rules are those of the code published with it.
@@ -109,7 +117,7 @@ def _kept(character: str) -> str:
     """A space for white space, nothing for a control character, and spaces around a Chinese one."""
     if character in "\t\n\r" or unicodedata.category(character)[0] == "Z":
         return " "
-    if character == "\ufffd" or unicodedata.category(character)[0] == "C":
+    if character == "\ufffd" or unicodedata.category(character) in ("Cc", "Cf"):
         return ""
     return f" {character} " if is_chinese(character) else character
 

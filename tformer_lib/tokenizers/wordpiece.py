@@ -19,7 +19,7 @@ from tformer_lib.tokenizers.storage import load_json, save_json
 KIND = "WordPiece tokenizer"
 UNKNOWN = "[UNK]"
 SPECIALS = ("[PAD]", UNKNOWN, "[CLS]", "[SEP]", "[MASK]")
-LONGEST_WORD = 100  # characters; a longer word is unknown, as in BERT's code
+LONGEST_WORD = 200  # characters, in BERT's code
 
 
 class WordPieceTokenizer:
@@ -31,16 +31,23 @@ class WordPieceTokenizer:
     Args:
         tokens: the vocabulary; a token's number is its place.
         special_tokens: which of them mark places; text cannot make them. "[UNK]" must be one.
+        longest_word: how many characters a word may have; a longer one is unknown.
 
     Raises:
         ValueError: if a token is empty or stands there twice, if a special token is not among the tokens,
-            or if "[UNK]" is missing.
+            if "[UNK]" is missing, or if `longest_word` is less than 1.
 
     Source:
         Schuster and Nakajima 2012; Wu et al. 2016, section 4.1; Devlin et al. 2019.
     """
 
-    def __init__(self, tokens: Sequence[str], special_tokens: Sequence[str] = SPECIALS):
+    def __init__(
+        self,
+        tokens: Sequence[str],
+        special_tokens: Sequence[str] = SPECIALS,
+        *,
+        longest_word: int = LONGEST_WORD,
+    ):
         self.tokens = list(tokens)
         self.vocab = {token: number for number, token in enumerate(self.tokens)}
         names = check_specials(special_tokens)
@@ -55,6 +62,7 @@ class WordPieceTokenizer:
         if missing:
             raise ValueError(f"the special token {missing[0]!r} is not in the vocabulary")
         self.special_tokens = {name: self.vocab[name] for name in names}
+        self.longest_word = whole("longest_word", longest_word, 1)
         self._pieces = {t: i for t, i in self.vocab.items() if t not in self.special_tokens}
         self._longest = max(map(len, self._pieces), default=0)
         self._words = WordMemory(self._encode_word)
@@ -94,15 +102,16 @@ class WordPieceTokenizer:
         return cls(tokens, names)
 
     @classmethod
-    def from_vocab(cls, tokens: Sequence[str]) -> "WordPieceTokenizer":
+    def from_vocab(cls, tokens: Sequence[str], *, longest_word: int = LONGEST_WORD) -> "WordPieceTokenizer":
         """The tokenizer of a published vocabulary, such as the lines of BERT's `vocab.txt`.
 
-        Special are those of [PAD], [UNK], [CLS], [SEP], [MASK] that it holds.
+        Special are those of [PAD], [UNK], [CLS], [SEP], [MASK] that it holds. Hugging Face's libraries end
+        words at 100 characters: give this as `longest_word` for a vocabulary that comes from there.
 
         Raises:
             ValueError: if a token is empty or stands there twice, or if "[UNK]" is missing.
         """
-        return cls(tokens, tuple(name for name in SPECIALS if name in tokens))
+        return cls(tokens, tuple(name for name in SPECIALS if name in tokens), longest_word=longest_word)
 
     @property
     def vocab_size(self) -> int:
@@ -130,7 +139,7 @@ class WordPieceTokenizer:
 
     def _encode_word(self, word: str) -> list[int]:
         """The longest pieces from left to right, or [UNK] for the whole word."""
-        if len(word) > LONGEST_WORD:
+        if len(word) > self.longest_word:
             return [self.vocab[UNKNOWN]]
         ids: list[int] = []
         start = 0
@@ -157,7 +166,12 @@ class WordPieceTokenizer:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the vocabulary to one JSON file, in one step."""
-        save_json(path, KIND, {"special_tokens": list(self.special_tokens), "tokens": self.tokens})
+        content = {
+            "special_tokens": list(self.special_tokens),
+            "tokens": self.tokens,
+            "longest_word": self.longest_word,
+        }
+        save_json(path, KIND, content)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "WordPieceTokenizer":
@@ -166,16 +180,18 @@ class WordPieceTokenizer:
         Raises:
             ValueError: if the file is not one; the message says what is wrong with it.
         """
-        content = load_json(path, KIND, {"special_tokens": list[str], "tokens": list[str]})
+        fields = {"special_tokens": list[str], "tokens": list[str]}
+        content = load_json(path, KIND, fields, {"longest_word": 100})
         try:
-            return cls(content["tokens"], content["special_tokens"])
+            return cls(content["tokens"], content["special_tokens"], longest_word=content["longest_word"])
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, WordPieceTokenizer):
             return NotImplemented
-        return self.tokens == other.tokens and self.special_tokens == other.special_tokens
+        ours = self.tokens, self.special_tokens, self.longest_word
+        return ours == (other.tokens, other.special_tokens, other.longest_word)
 
     __hash__ = None  # type: ignore[assignment]
 

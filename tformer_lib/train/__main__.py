@@ -6,26 +6,34 @@ processes: `torchrun --nproc-per-node=2 -m tformer_lib.train` and the same argum
 """
 
 import difflib
+import re
 import sys
 import time
 import warnings
 from collections.abc import Sequence
+from importlib.util import find_spec
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
-from tformer_lib.train import steps
-from tformer_lib.train.group import RunError, process_group, rank
 from tformer_lib.train.settings import GROUPS, Settings, every_setting
 
-STEPS = {
-    "tokenise": (steps.tokenise,),
-    "train": (steps.check, steps.train),
-    "evaluate": (steps.evaluate, steps.report),
-    "sample": (steps.sample, steps.report),
-    "all": (steps.check, steps.tokenise, steps.train, steps.evaluate, steps.sample, steps.report),
+STEPS = {  # functions of `tformer_lib.train.steps`
+    "tokenise": ("tokenise",),
+    "train": ("check", "train"),
+    "evaluate": ("evaluate", "report"),
+    "sample": ("sample", "report_if_allowed"),
+    "all": ("check", "tokenise", "train", "evaluate_if_held_out", "sample", "report"),
 }
-
-
 ERRORS = (ValueError, TypeError, OSError, ImportError, FloatingPointError)
+NEEDED = ("cloudpickle", "filelock", "jsonargparse")  # what the extra brings
+
+
+def check_installed() -> None:
+    """Raise an ImportError that says what to install, before anything is imported that is not there."""
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    if missing:
+        raise ImportError(f'{", ".join(missing)} not installed: pip install "tformer-lib[train]"')
 
 
 def make_parser() -> Any:
@@ -34,10 +42,9 @@ def make_parser() -> Any:
     Raises:
         ImportError: if jsonargparse is not installed.
     """
-    try:
-        from jsonargparse import ArgumentParser
-    except ImportError as error:
-        raise ImportError('jsonargparse is not installed: pip install "tformer-lib[train]"') from error
+    check_installed()
+    from jsonargparse import ArgumentParser
+
     parser = ArgumentParser(
         prog="python -m tformer_lib.train",
         description="A language model of a folder of texts. A run that was stopped goes on when the same "
@@ -64,9 +71,14 @@ def parse(arguments: Sequence[str] | None = None) -> tuple[str, Settings]:
     known = [*(name for name, *_ in every_setting()), "config", "print_config", "help"]
     for name in (a[2:].partition("=")[0] for a in arguments if a.startswith("--")):
         if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            meant = f"; is it {near[0]}?" if near else ""
-            raise ValueError(f"there is no setting {name}{meant} (--help names all)")
+            raise ValueError(_unknown(name, known))
+    for file in _files_of_settings(arguments):
+        try:
+            parser.parse_path(str(file))
+        except (ArgumentError, TypeError, OSError, UnicodeError) as error:
+            text = " ".join(str(error).split())
+            wrong = re.search(r"Option '(.+?)' is not accepted", text)
+            raise ValueError(f"{file}: {_unknown(wrong[1], known) if wrong else text}") from error
     try:
         found = parser.parse_args(arguments).as_dict()
     except (ArgumentError, TypeError) as error:
@@ -75,9 +87,27 @@ def parse(arguments: Sequence[str] | None = None) -> tuple[str, Settings]:
     return found["step"], Settings.from_dict(content)
 
 
-def complain(error: Exception) -> None:
+def _unknown(name: str, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(name, known, 1)
+    if not near:  # such as `stepz` without its group
+        near = difflib.get_close_matches(name.split(".")[-1], [k.split(".")[-1] for k in known], 1)
+        near = [k for k in known if near and k.split(".")[-1] == near[0]][:1]
+    meant = f"; is it {near[0]}?" if near else ""
+    return f"there is no setting {name}{meant} (--help names all)"
+
+
+def _files_of_settings(arguments: Sequence[str]) -> list[Path]:
+    """Those that --config names and that are there; what else may stand behind it is the parser's."""
+    values = [a.partition("=")[2] for a in arguments if a.startswith("--config=")]
+    values += [b for a, b in pairwise(arguments) if a == "--config"]
+    return [
+        Path(value) for value in values if len(value) < 4096 and "\n" not in value and Path(value).is_file()
+    ]
+
+
+def complain(text: str) -> None:
     """One line on stderr."""
-    print("error:", " ".join(str(error).split()), file=sys.stderr)
+    print("error:", " ".join(text.split()), file=sys.stderr)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -86,18 +116,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     warnings.filterwarnings("ignore", message="Dynamo detected a call to a `functools.lru_cache`")
     try:
         step, settings = parse(arguments)
+    except ERRORS as error:
+        complain(str(error))
+        return 2
+    # imported here, since they need what `check_installed` looked for
+    from tformer_lib.train import steps
+    from tformer_lib.train.group import RunError, process_group, rank
+    from tformer_lib.train.words import explained
+
+    try:
         with process_group():
             try:
                 for work in STEPS[step]:
-                    work(settings)
+                    getattr(steps, work)(settings)
             except ERRORS as error:
                 if rank():  # if all failed, torchrun ends this one when the first has spoken
                     time.sleep(10)
                 if not (rank() and isinstance(error, RunError)):
-                    complain(error)
+                    complain(explained(error, settings.out))
                 return 2
     except ERRORS as error:
-        complain(error)
+        complain(explained(error, settings.out))
         return 2
     except KeyboardInterrupt:
         print("stopped; the same command goes on from the last checkpoint", file=sys.stderr)

@@ -4,6 +4,7 @@ import platform
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 import numpy
 import torch
@@ -15,14 +16,35 @@ from tformer_lib.train.group import processes
 from tformer_lib.train.log import read_log
 from tformer_lib.train.scoring import Score
 from tformer_lib.train.settings import GROUPS, Settings
+from tformer_lib.train.words import shown
+
+
+def data_of(shards: Shards) -> dict[str, Any]:
+    """What the card says of the tokens, so that it can be written without them."""
+    parts = {
+        split: {key: value for key, value in shards.index[split].items() if key != "shards"}
+        for split in ("train", "held_out")
+    }
+    return parts | {
+        "texts": shards.index["notes"].get("texts", "not known"),
+        "identity": shards.identity,
+        "tokenizer": f"{type(shards.tokenizer).__name__} of {shards.vocab_size:,} tokens",
+        "duplicates": shards.index.get("duplicates"),  # older ones did not count them
+    }
 
 
 def write_card(
-    path: Path, settings: Settings, shards: Shards, parameters: int, score: Score | None, samples: list[str]
+    path: Path,
+    settings: Settings,
+    data: dict[str, Any],
+    parameters: int,
+    score: Score | None,
+    samples: list[str],
+    lengthened: list[dict[str, int]],
 ) -> None:
     """Data, counts, settings, seeds, versions, loss, samples and processor-seconds, in one file."""
     log = read_log(path.parent / "log.csv")
-    train, held = shards.index["train"], shards.index["held_out"]
+    train, held = data["train"], data["held_out"]
     lines = [
         f"# {path.resolve().parent.name}",
         "",
@@ -31,9 +53,14 @@ def write_card(
         "## Data",
         "",
         f"- texts: `{settings.data.folder or 'not named'}`",
-        f"- SHA-256 of the texts: `{shards.index['notes'].get('texts', 'not known')}`",
-        f"- SHA-256 of the tokens' index: `{shards.identity}`",
-        f"- tokenizer: {type(shards.tokenizer).__name__} of {shards.vocab_size:,} tokens",
+        f"- SHA-256 of the texts: `{data['texts']}`",
+        f"- SHA-256 of the tokens' index: `{data['identity']}`",
+        f"- tokenizer: {data['tokenizer']}",
+        *(
+            [f"- documents that are another one again, but for blanks: {data['duplicates']:,}"]
+            if data["duplicates"] is not None
+            else []
+        ),
         "",
         "| | documents | characters | tokens |",
         "|---|---:|---:|---:|",
@@ -64,8 +91,15 @@ def write_card(
             f"- processor-seconds of training, all processes: {end['processor_seconds']:.0f} "
             "(work that was lost when a run was killed is not counted)",
         ]
-    if score is not None:
-        part = "all" if score.tokens == shards.tokens("held_out") else f"the first {score.tokens:,} tokens"
+    lines += [
+        f"- lengthened from {each['from']:,} to {each['to']:,} steps after step {each['after']:,}: from then "
+        "on the learning rates are those of the longer run"
+        for each in lengthened
+    ]
+    if not held["tokens"]:
+        lines.append("- nothing was held out: there is no score")
+    elif score is not None:
+        part = "all" if score.tokens == held["tokens"] else f"the first {score.tokens:,} tokens"
         lines += [
             f"- held out, {part}: {score.nats:.4f} nats a token",
             "",
@@ -78,7 +112,14 @@ def write_card(
     lines += ["", "## What it writes", ""]
     for prompt, text in zip(settings.sample.prompts, samples, strict=False):
         fence = "`" * 4
-        lines += [f"After `{prompt}`:" if prompt else "From the beginning:", "", fence, text, fence, ""]
+        lines += [
+            f"After `{prompt}`:" if prompt else "From the beginning:",
+            "",
+            fence,
+            shown(text),
+            fence,
+            "",
+        ]
     lines += ["## Settings", "", "| setting | value |", "|---|---|"]
     content = asdict(settings)
     for group in GROUPS:

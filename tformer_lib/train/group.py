@@ -1,6 +1,7 @@
 """The processes of one run: what the first does for all, and how all learn of an error."""
 
 import os
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -13,6 +14,7 @@ from filelock import FileLock, Timeout
 
 from tformer_lib.training.seeds import default_device
 
+LAUNCHER = os.getppid()  # which started this process
 PATIENCE = timedelta(hours=12)  # the first process may have long texts to cut
 
 
@@ -29,6 +31,7 @@ def process_group() -> Iterator[None]:
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield
         return
+    end_with_launcher()
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
@@ -37,6 +40,26 @@ def process_group() -> Iterator[None]:
         yield
     finally:
         dist.destroy_process_group()
+
+
+def end_with_launcher(interval: float = 1.0) -> threading.Event:
+    """End this process when its launcher is gone: one that is killed cannot end its workers itself.
+
+    They would go on, keep their memory and processors, and hold the run's folder. Nothing is lost by ending
+    them, as by no kill.
+
+    Returns:
+        An event that ends the watch.
+    """
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.wait(interval):
+            if os.getppid() != LAUNCHER:
+                os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+    return done
 
 
 def rank() -> int:

@@ -30,8 +30,12 @@ class DataSettings:
     folder: str | None = setting(None, "the folder of texts; not needed once they are in shards")
     pattern: str = setting("*.txt", "what the names of the files look like")
     encoding: str = setting("utf-8", "how the files are written")
-    separator: str | None = setting(None, "what stands between documents in a file; a file each if null")
-    held_out: float = setting(0.1, "the share of the documents that is held out, at least one")
+    separator: str | None = setting(
+        None, "what stands between documents in a file, in any of its files; a file each if null"
+    )
+    held_out: float = setting(
+        0.1, "the share of the text that is held out, in whole documents, at least one; with 0 no score"
+    )
     seed: int = setting(0, "of the draw of these documents")
     shard_tokens: int = setting(50_000_000, "how many tokens a file of shards holds")
     shards: str | None = setting(None, "the folder of shards, to share it between runs; OUT/shards if null")
@@ -65,7 +69,7 @@ class ModelSettings:
 class TrainSettings:
     """How it is trained: the arguments of `tformer_lib.scale.distributed_fit.fit_distributed`."""
 
-    steps: int = setting(1000, "the number of global batches")
+    steps: int = setting(1000, "the number of global batches; a run in OUT can be lengthened")
     batch: int = setting(16, "B, the windows in a global batch, over all processes")
     lr: float = setting(1e-2, "the peak learning rate")
     warmup: int = setting(50, "the steps over which it climbs")
@@ -105,7 +109,10 @@ class SampleSettings:
 
     prompts: list[str] = field(
         default_factory=lambda: [""],
-        metadata={"help": "what it goes on from; an empty one is the beginning of a document"},
+        metadata={
+            "help": "what it goes on from, one text or a list; an empty one is the beginning of a document",
+            "type": list[str] | str,
+        },
     )
     tokens: int = setting(200, "how many it writes, unless the document ends before")
     temperature: float = setting(0.8, "below 1 sharpens")
@@ -133,6 +140,9 @@ class Settings:
         Raises:
             TypeError: if there is no such setting.
         """
+        sample = content.get("sample", {})
+        if isinstance(sample.get("prompts"), str):  # one alone
+            content = content | {"sample": sample | {"prompts": [sample["prompts"]]}}
         groups = {name: type_ for name, type_ in get_type_hints(cls).items() if name in GROUPS}
         return cls(**{k: groups[k](**v) if k in groups else v for k, v in content.items()})
 
@@ -163,4 +173,4 @@ def every_setting() -> Iterator[tuple[str, Any, Any, str]]:
 
 def _described(name: str, each: "Field[Any]", type_: Any) -> tuple[str, Any, Any, str]:
     default = each.default if each.default_factory is MISSING else each.default_factory()
-    return name, type_, default, each.metadata["help"]
+    return name, each.metadata.get("type", type_), default, each.metadata["help"]

@@ -12,8 +12,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
+from tformer_lib.core.modes import plain
 from tformer_lib.files import parse_json, replace_file
 from tformer_lib.numbers import brief, real, whole
+from tformer_lib.training.fitting import clashes, kinds, misfits, plain_name
 from tformer_lib.training.history import History
 from tformer_lib.training.seeds import check_random_state, random_state
 
@@ -49,16 +51,19 @@ def save_checkpoint(
     a damaged file from a whole one. The states of the random generators are those of this moment unless the
     checkpoint brings its own.
 
+    A model that `torch.compile`, DataParallel or DistributedDataParallel holds is saved as it would be
+    without, and can be loaded so.
+
     Returns:
         The file's path.
 
     Raises:
         ValueError: if an optimiser moves parameters that are not the model's.
     """
-    checkpoint = Checkpoint() if checkpoint is None else checkpoint
+    checkpoint, model = Checkpoint() if checkpoint is None else checkpoint, plain(model)
     names = _names(model)
     groups = [_groups(optimizer, names) for optimizer in optimizers]
-    tensors = {f"model/{name}": value for name, value in model.state_dict().items()}
+    tensors = {f"model/{plain_name(name)}": value for name, value in model.state_dict().items()}
     for number, optimizer in enumerate(optimizers):
         tensors |= _optimizer_tensors(number, optimizer, names)
     for name in SERIES:
@@ -101,7 +106,8 @@ def load_checkpoint(
 
     Args:
         folder: the checkpoint's.
-        model: of the same make as the one saved; names, shapes and dtypes must agree.
+        model: of the same make as the one saved; names, shapes and dtypes must agree, and what is one tensor
+            here (tied weights) must be so there.
         optimizers: likewise, in the same order; none, to load the model alone.
         settings: those that the run must have had; they are not compared if None.
 
@@ -127,12 +133,13 @@ def open_checkpoint(
         FileNotFoundError: as `load_checkpoint`.
         ValueError: likewise.
     """
-    path = Path(folder) / FILE
+    path, model = Path(folder) / FILE, plain(model)
     header, tensors = _read(path)
     if settings is not None:
         _compare(path, "settings", *json.loads(json.dumps([header["settings"], settings])))
-    wanted = {f"model/{name}": value for name, value in model.state_dict().items()}
-    _compare_tensors(path, wanted, {k: v for k, v in tensors.items() if k.startswith("model/")})
+    wanted = {plain_name(name): value for name, value in model.state_dict().items()}
+    weights = {plain_name(name): value for name, value in _under("model/", tensors).items()}
+    _compare_tensors(path, wanted, weights)
     if optimizers:
         groups = [_groups(optimizer, _names(model)) for optimizer in optimizers]
         saved = header["optimizers"]
@@ -153,7 +160,7 @@ def open_checkpoint(
     )
 
     def put() -> None:
-        model.load_state_dict({name.removeprefix("model/"): tensors[name] for name in wanted})
+        model.load_state_dict({name: weights[plain_name(name)] for name in model.state_dict()})
         for number, optimizer in enumerate(optimizers):
             _load_optimizer(number, optimizer, _names(model), tensors)
 
@@ -238,7 +245,7 @@ def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _names(model: nn.Module) -> dict[int, str]:
-    return {id(p): name for name, p in model.named_parameters()}
+    return {id(p): plain_name(name) for name, p in model.named_parameters()}
 
 
 def _groups(optimizer: torch.optim.Optimizer, names: dict[int, str]) -> dict[str, Any]:
@@ -311,15 +318,6 @@ def _compare(path: Path, what: str, then: dict[str, Any], now: dict[str, Any]) -
 
 
 def _compare_tensors(path: Path, wanted: dict[str, Tensor], there: dict[str, Tensor]) -> None:
-    def kind(tensor: Tensor) -> str:
-        return f"{tuple(tensor.shape)} {tensor.dtype}"
-
-    wrong = [f"missing {name}" for name in sorted(wanted.keys() - there.keys())]
-    wrong += [f"left over {name}" for name in sorted(there.keys() - wanted.keys())]
-    wrong += [
-        f"{name} is {kind(there[name])} there and {kind(wanted[name])} here"
-        for name in sorted(wanted.keys() & there.keys())
-        if kind(wanted[name]) != kind(there[name])
-    ]
+    wrong = misfits(kinds(wanted), kinds(there)) or clashes(wanted, there)
     if wrong:
-        raise ValueError(f"{path} does not fit this model: " + "; ".join(wrong).replace("model/", ""))
+        raise ValueError(f"{path} does not fit this model: " + "; ".join(wrong))

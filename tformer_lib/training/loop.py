@@ -15,7 +15,15 @@ from tformer_lib.numbers import brief, whole
 from tformer_lib.training.batches import BatchIterator
 from tformer_lib.training.checkpoints import Checkpoint, has_checkpoint, open_checkpoint, save_checkpoint
 from tformer_lib.training.history import History
-from tformer_lib.training.plan import Plan, check_depends, check_finite, check_folder, check_loss, trainable
+from tformer_lib.training.plan import (
+    Plan,
+    check_depends,
+    check_finite,
+    check_folder,
+    check_loss,
+    clip_gradients,
+    trainable,
+)
 from tformer_lib.training.seeds import random_state, set_random_state
 
 
@@ -117,7 +125,7 @@ def fit(
             check_depends(loss)
             model.zero_grad()
             loss.backward()
-            norm = nn.utils.clip_grad_norm_(parameters, plan.longest)
+            norm = clip_gradients(parameters, plan.longest)
             check_finite("the gradient's norm", norm, step, steps)
             rate = plan.move(optimizers, step)
             history.loss.append(loss.item())

@@ -82,6 +82,20 @@ def trainable(model: nn.Module) -> list[Tensor]:
     return parameters
 
 
+def clip_gradients(parameters: Sequence[Tensor], longest: float) -> Tensor:
+    """g <- g min(1, longest / |g|) for the gradient of all parameters together; returns |g| before.
+
+    Pascanu et al. 2013. The norm is summed in float32 at least; of gradients in float32 it is PyTorch's.
+    """
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    if not any(g.dtype in (torch.float16, torch.bfloat16) for g in gradients):
+        return nn.utils.clip_grad_norm_(parameters, longest)
+    norms = [torch.linalg.vector_norm(g, dtype=torch.float32) for g in gradients]
+    norm = torch.linalg.vector_norm(torch.stack(norms))
+    nn.utils.clip_grads_with_norm_(parameters, longest, norm)
+    return norm
+
+
 def check_loss(loss: Any) -> None:
     """Raise unless this is a scalar tensor."""
     if not isinstance(loss, Tensor):

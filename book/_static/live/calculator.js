@@ -11,6 +11,7 @@
   const RUNS = {
     "Llama 2 7B": { c: llama(32, 4096, 32, 32, 11008, 32000), tokens: 2e12, N: 4096, gpu: "A100, 80 GB", gpus: 8, use: 45, hours: 184320 },
     "Llama 2 13B": { c: llama(40, 5120, 40, 40, 13824, 32000), tokens: 2e12, N: 4096, gpu: "A100, 80 GB", gpus: 1024, use: 45, hours: 368640 },
+    "Llama 2 34B": { c: llama(48, 8192, 64, 8, 22016, 32000), tokens: 2e12, N: 4096, gpu: "A100, 80 GB", gpus: 1024, use: 45, hours: 1038336 },
     "Llama 2 70B": { c: llama(80, 8192, 64, 8, 28672, 32000), tokens: 2e12, N: 4096, gpu: "A100, 80 GB", gpus: 1024, use: 45, hours: 1720320 },
     "Llama 3.1 8B": { c: llama(32, 4096, 32, 8, 14336, 128256), tokens: 15e12, N: 8192, gpu: "H100, 80 GB", gpus: 1024, use: 40, hours: 1.46e6 },
     "Llama 3.1 70B": { c: llama(80, 8192, 64, 8, 28672, 128256), tokens: 15e12, N: 8192, gpu: "H100, 80 GB", gpus: 1024, use: 40, hours: 7.0e6 },

@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import random
 import re
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import yaml
 
 from tests.book.drawings import examples
 from tests.book.drawings.examples import EXAMPLES
-from tformer_lib.book.drawings import cards, sequences
+from tformer_lib.book.drawings import cards, positions, sequences
 from tformer_lib.book.drawings.drawing import Drawing
 from tformer_lib.book.drawings.lettering import LEAST, fitting, number, width_of
 from tformer_lib.book.drawings.primitives import Scene
@@ -332,6 +333,27 @@ def test_bars_of_the_stream_are_as_high_as_its_size():
         bars = [float(r.get("height")) for r in svg.iter(f"{SVG}rect") if "stream" in r.get("fill", "")]
         assert bars[:17] == pytest.approx([76 * (1 + 0.25 * i) / 5 for i in range(17)], abs=0.1)
         assert [w for w in words(svg) if re.fullmatch(r"[\d.]+", w)] == ["1.0", "5.0", "1.0", "1.3"]
+
+
+def trembling(value, rng):
+    """The same structure, each float in it changed in its last digits, as another machine might."""
+    if isinstance(value, dict):
+        return {name: trembling(one, rng) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(trembling(one, rng) for one in value)
+    return value * (1 + rng.uniform(-1e-6, 1e-6)) if isinstance(value, float) else value
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_last_digits_of_measured_sizes_move_nothing(seed):
+    """Neither a word nor a line, nor the border, which was once as high as the sum of the tallest bars."""
+    rng = random.Random(seed)
+    sizes = {"a": [1.0 + 0.0931 * i for i in range(17)], "b": [0.0711 + 0.0612 * i for i in range(17)]}
+    drawn = examples.stream_sizes(starts=sizes)._repr_mimebundle_()
+    assert examples.stream_sizes(starts=trembling(sizes, rng))._repr_mimebundle_() == drawn
+    swap = {"1 block": [0.96, 1.31, 0.0, 0.0], "2 blocks": [0.34, 1.14, 0.24, 0.13]}
+    drawn = [str(positions.what_changed("abcd", [1, 0, 2, 3], one)) for one in (swap, trembling(swap, rng))]
+    assert drawn[0] == drawn[1]
 
 
 def pushes(svg):

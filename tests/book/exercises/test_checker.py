@@ -87,7 +87,6 @@ def test_a_wrong_shape_is_said(check):
 
 
 def test_a_wrong_type_is_said(check):
-    assert "returned a ndarray; a tensor was expected" in check(lambda s: s.softmax(0).numpy()).message
     assert "returned a list of 2; a tensor" in check(lambda s: s.softmax(0).tolist()).message
 
 
@@ -376,9 +375,13 @@ def test_tolerance():
     assert not check(lambda: torch.ones(2) + 0.25)
 
 
-def test_an_unknown_name_lists_the_known(check):
-    with pytest.raises(KeyError, match=r"no exercise 'toy\.sotfmax'; there are: toy\.softmax"):
+def test_an_unknown_name_is_put_right_or_leads_to_the_known(check):
+    with pytest.raises(KeyError, match=r"no exercise 'toy\.sotfmax': did you mean 'toy\.softmax'\?"):
         real_check("toy.sotfmax", softmax_columns)
+    with pytest.raises(KeyError, match=r"no exercise 'toy\.q'; of this chapter there are toy\.softmax"):
+        real_check("toy.q", softmax_columns)
+    with pytest.raises(KeyError, match=r"a name is chapter\.task, and the chapters are toy"):
+        real_check("none at all", softmax_columns)
     assert exercise_names() == ["toy.softmax"]
 
 
@@ -407,3 +410,151 @@ def test_a_verdict_shows_its_message():
     assert repr(long).split() == long.message.split()
     assert repr(Verdict(False, "two\nlines")) == "two\nlines"
     assert not Verdict(False, "no")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_numpy_array_may_stand_for_a_tensor(check, dtype):
+    assert check(lambda s: s.softmax(0).numpy().astype(dtype))
+    assert "numbers differ" in check(lambda s: s.numpy()).message
+    assert "the shape (2,) was expected" not in check(lambda s: s.softmax(0).numpy().astype(str)).message
+    assert not check(lambda s: s.softmax(0).numpy().astype(str))
+
+
+def test_a_pattern_is_named_only_where_every_input_shows_it():
+    """On two numbers in a row any error looks like a factor; and one input's factor is not the next one's."""
+    cases = [(torch.tensor([[3.0, 4.0]]),), (torch.eye(3) + 2 * torch.ones(3, 3),)]
+    unit = single(lambda x: x / x.norm(), *cases)
+    steps = unit(lambda x: x / (x.norm() * (1 + 0.01 * torch.arange(x.numel()).view_as(x))))
+    assert "times" not in steps.message
+    assert "is 1.4 times the expected" not in unit(lambda x: x / x.sum()).message
+    assert "Every number is twice the expected one." in unit(lambda x: 2 * x / x.norm()).message
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (lambda total, gpus: 2 * total / gpus, "It is twice the expected one."),
+        (lambda total, gpus: total, "It is the expected one times `gpus`."),
+        (lambda total, gpus: total / gpus**2, "It is the expected one divided by `gpus`."),
+        (lambda total, gpus: total / gpus**0.5, "It is the expected one times the square root of `gpus`."),
+        (lambda total, gpus: -total / gpus, "The sign is wrong."),
+        (lambda total, gpus: total / gpus + 3, "It is 3 too large."),
+        (lambda total, gpus: total / gpus + gpus, "times"),
+    ],
+)
+def test_factors_of_single_numbers_are_read_off_several_inputs(wrong, said):
+    check = single(lambda total, gpus: total / gpus, (12.0, 2), (30.0, 5), (70.0, 7))
+    message = check(wrong).message
+    assert (said in message) == (said != "times")
+
+
+def test_overflow_is_explained_where_the_numbers_are_large(check):
+    toy = single(lambda x: x.softmax(0), (torch.tensor([1.0, 2.0]),), (torch.tensor([260.0, 1.0]),))
+    message = toy(lambda x: x.exp() / x.exp().sum()).message
+    assert "There is NaN in it. A number that goes in is 260," in message
+    assert "88" not in toy(lambda x: x * torch.nan).message.split("260")[0]
+
+
+def test_an_argument_that_changes_while_it_is_read_is_named():
+    def turned(x):
+        a, b = x[::2], x[1::2]
+        a += b  # x has changed, and a is not the old one
+        b -= a
+        return x
+
+    message = single(
+        lambda x: torch.stack([x[::2] + x[1::2], x[1::2] - x[::2]], 1).flatten(), (torch.arange(4.0),)
+    )(turned).message
+    assert "It also changed its argument `x` on the way" in message
+
+
+def test_one_tensor_kept_several_times_is_named():
+    def kept(x):
+        state, states = torch.zeros(2), []
+        for row in x:
+            state += row
+            states.append(state)
+        return states
+
+    check = single(lambda x: list(x.cumsum(0)), (torch.arange(1.0, 7).view(3, 2),))
+    assert "was one object changed in place" in check(kept).message
+    table = single2(lambda: torch.arange(6.0).view(3, 2))
+    assert "was one tensor changed in place" in table(lambda: torch.tensor([[4.0, 5.0]] * 3)).message
+
+
+def test_shapes_that_do_not_meet_are_explained():
+    check = single(lambda x: x - x.mean(1, keepdim=True), (torch.arange(6.0).view(2, 3),))
+    assert "keepdim=True" in check(lambda x: x - x.mean(1)).message
+    assert "keepdim" not in check(lambda x: x.no_such).message
+
+
+class TestModels:
+    """A model's state is looked at, whatever the candidate says of it."""
+
+    def model(self, training):
+        torch.manual_seed(0)
+        return torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Dropout(0.5)).train(training)
+
+    def check(self, candidate):
+        def reference(model, x):
+            was = model.training
+            model.eval()
+            with torch.no_grad():
+                y = model(x)
+            model.train(was)
+            return y, model.training
+
+        cases = [(self.model(mode), torch.ones(2, 3)) for mode in (True, False)]
+        return single(reference, *cases)(candidate)
+
+    @staticmethod
+    def predict(model, x):
+        with torch.no_grad():
+            return model(x)
+
+    def test_a_flag_is_not_believed(self):
+        def leaves_it(model, x):
+            was = model.training
+            return self.predict(model.eval(), x), was
+
+        verdict = self.check(leaves_it)
+        assert "the answer is right, and the model `model` is left in evaluation mode" in verdict.message
+        assert verdict.inputs[0].training
+
+    def test_one_module_in_another_mode_is_seen(self):
+        def half(model, x):
+            was = model.training
+            y = self.predict(model.eval(), x)
+            model.training = was
+            return y, was
+
+        assert "some of its modules in another mode" in self.check(half).message
+
+    @pytest.mark.parametrize(
+        ("change", "said"),
+        [
+            (lambda model: model[0].weight.data.add_(1), "with other numbers in 0.weight"),
+            (lambda model: model[0].register_forward_hook(lambda *_: None), "with 1 hooks instead of 0"),
+            (lambda model: model[0].weight.requires_grad_(False), "ask for gradients"),
+            (lambda model: model.append(torch.nn.Linear(3, 3)), "mode"),
+        ],
+    )
+    def test_what_else_is_left_behind(self, change, said):
+        def leaving(model, x):
+            was = model.training
+            y = self.predict(model.eval(), x)
+            model.train(was)
+            change(model)
+            return y, was
+
+        assert said in self.check(leaving).message
+
+    def test_a_model_as_it_was_passes(self):
+        def restores(model, x):
+            modes = {module: module.training for module in model.modules()}
+            y = self.predict(model.eval(), x)
+            for module, mode in modes.items():
+                module.training = mode
+            return y, model.training
+
+        assert self.check(restores)

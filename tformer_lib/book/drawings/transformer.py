@@ -318,12 +318,19 @@ def stream_sizes(
     if not starts:
         raise ValueError("starts: expected at least one, got 0")
     length = len(next(iter(starts.values())))
-    sizes = {name: [float(x) for x in listed(values, name, length)] for name, values in starts.items()}
+    # Drawn from rounded sizes: the last digits, which differ between machines, move no line and no border.
+    sizes = {
+        name: [round(float(x), 2) for x in listed(values, name, length)] for name, values in starts.items()
+    }
     if min(min(values) for values in sizes.values()) < 0:
         raise ValueError("a size is at least 0")
     most = max(max(values) for values in sizes.values())
+
+    def written(value: Pixels) -> str:
+        return number(value, 1 if value >= 0.1 else 2)
+
     described = " ".join(
-        f"{name}: from {number(values[0])} to {number(values[-1])}." for name, values in sizes.items()
+        f"{name}: from {written(values[0])} to {written(values[-1])}." for name, values in sizes.items()
     )
     description = (
         "For each rule of first weights a row of bars, the size of the stream before the first sublayer and "
@@ -340,17 +347,17 @@ def stream_sizes(
                 scene.bar((i + 0.5) * step, base, 0.66 * step, tall * value / most, STREAM)
             scene.line((0, base), (length * step, base))
             for i in (0, length - 1):
-                up, digits = base - tall * values[i] / most - 11, 1 if values[i] >= 0.1 else 2
+                up = base - tall * values[i] / most - 11
                 scene.text(
                     (i + 0.5) * step if i else 0,
                     up,
-                    number(values[i], digits),
+                    written(values[i]),
                     anchor="start" if not i else "middle",
                 )
             y = base + 22
         scene.text(0, y, "embedding", anchor="start", muted=True)
         scene.text(length * step, y, f"after {length - 1} sublayers", anchor="end", muted=True)
-        scene.height = y + 12
+        scene.height = round(y + 12)
         return scene
 
     return Drawing(title, description, layout(600, 15), layout(PHONE, 13.5))

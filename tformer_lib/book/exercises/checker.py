@@ -1,7 +1,9 @@
 """How an exercise is checked: beside its reference and, where the two differ, beside known mistakes."""
 
 import copy
+import difflib
 import random
+import re
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,13 +12,25 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
-from tformer_lib.book.exercises.compare import brief, describe, difference, leaves, same, size
+from tformer_lib.book.exercises.compare import (
+    Pair,
+    brief,
+    describe,
+    diagnose,
+    difference,
+    leaves,
+    pairs,
+    same,
+    size,
+)
 from tformer_lib.book.exercises.limits import TimeUpError, limited
 from tformer_lib.book.exercises.registry import Exercise, exercises
 from tformer_lib.numbers import real
 
 SEED = 0
+SHAPES = re.compile(r"size of tensor a .* must match|shapes cannot be multiplied|could not be broadcast")
 
 
 @dataclass(frozen=True)
@@ -64,11 +78,24 @@ def check(name: str, candidate: Any, *, seconds: float | None = 10.0) -> Verdict
     seconds = None if seconds is None else real("seconds", seconds, "(0, inf)")
     known = exercises()
     if name not in known:
-        raise KeyError(f"no exercise {name!r}; there are: {', '.join(sorted(known))}")
+        raise KeyError(_unknown(name, list(known)))
     if not callable(candidate):
         raise TypeError(f"check needs a function to call, got {type(candidate).__name__}")
     with _generators_left_alone():
         return _verdict(known[name], candidate, seconds)
+
+
+def _unknown(name: str, known: list[str]) -> str:
+    """What a reader meant who mistyped a name: those like it, else the chapter's, else the chapters."""
+    like = difflib.get_close_matches(str(name), known, n=3, cutoff=0.6)
+    if like:
+        return f"no exercise {name!r}: did you mean {' or '.join(map(repr, like))}?"
+    chapters = sorted({each.partition(".")[0] for each in known})
+    chapter = str(name).partition(".")[0]
+    if chapter in chapters:
+        there = sorted(each for each in known if each.startswith(f"{chapter}."))
+        return f"no exercise {name!r}; of this chapter there are {', '.join(there)}"
+    return f"no exercise {name!r}: a name is chapter.task, and the chapters are {', '.join(chapters)}"
 
 
 class _RaisedError:
@@ -122,7 +149,25 @@ def _verdict(exercise: Exercise, candidate: Callable[..., Any], seconds: float |
         if _behaves_like(exercise, runs, mistake.variant):
             return Verdict(False, f"{name}: not yet. {mistake.hint}", mistake.name, **seen)
     start = f"{name}: not yet. On {describe(cases[number], exercise.parameters)} "
-    return Verdict(False, start + problems[number], **seen)
+    said = _diagnosis(exercise, [runs[i] for i in problems])
+    return Verdict(False, f"{start}{problems[number]} {said}".rstrip(), **seen)
+
+
+def _diagnosis(exercise: Exercise, failed: Sequence[_Run]) -> str:
+    """What the wrong numbers of all inputs have in common, in words; "" if nothing is known."""
+    found: list[Pair] = []
+    for run in failed:
+        if isinstance(run.answer, _RaisedError):
+            return ""
+        arguments = dict(zip(exercise.parameters, run.case, strict=False))
+        try:
+            here = pairs(run.answer, _run(exercise.reference, run.case).answer, exercise.tolerance, arguments)
+        except Exception:  # an object of the reader's own class
+            return ""
+        if not here:
+            return ""
+        found += here
+    return diagnose(found, exercise.tolerance)
 
 
 def _is_blank(run: _Run) -> bool:
@@ -165,24 +210,71 @@ def _run(function: Callable[..., Any], case: tuple, seconds: float | None = None
 def _problem(exercise: Exercise, run: _Run) -> str | None:
     """What is wrong with the candidate's answer on one input, in words; None if nothing is."""
     if isinstance(run.answer, _RaisedError):
-        return f"it raised {run.answer.text}"
-    expected = _run(exercise.reference, run.case).answer
+        hint = (
+            " Two tensors met whose shapes do not fit: print them. Did a mean or a sum lose an axis that "
+            "keepdim=True keeps?"
+        )
+        return f"it raised {run.answer.text}" + (hint if SHAPES.search(run.answer.text) else "")
+    right = _run(exercise.reference, run.case)
+    expected, changed = right.answer, _changed(run)
+    allowed = changed is None or _changed(right) is not None
     try:
         found = difference(run.answer, expected, exercise.tolerance)
     except Exception:  # an answer may be an object of any class, with an == and a repr of its own
         return f"it returned {type(run.answer).__name__}, which cannot be compared with {brief(expected)}."
+    names = [f"`{name}`" for name in exercise.parameters]
+    names += [f"number {i + 1}" for i in range(len(names), len(run.case))]
     if found is not None:
-        return str(found)
-    changed = _changed(run)
-    if changed is None or _changed(_run(exercise.reference, run.case)) is not None:
+        if allowed or changed is None:
+            return str(found)
+        return (
+            f"{found} It also changed its argument {names[changed]} on the way: a slice or a transpose is a "
+            "view of it and changes along, so that what is read from one later is new. Work on a copy."
+        )
+    for name, ours, theirs in zip(names, run.left, right.left, strict=True):
+        left = _model_left_otherwise(ours, theirs)
+        if left is not None:
+            return f"the answer is right, and the model {name} is left {left}."
+    if allowed or changed is None:
         return None
-    names = exercise.parameters
-    name = f"`{names[changed]}`" if changed < len(names) else f"number {changed + 1}"
-    return f"the answer is right, and it changed its argument {name}: work on a copy of it."
+    return f"the answer is right, and it changed its argument {names[changed]}: work on a copy of it."
+
+
+def _model_left_otherwise(ours: Any, theirs: Any) -> str | None:
+    """How a model differs afterwards from the one that the reference had in hand; None if it does not."""
+    for one, other in zip(leaves(ours), leaves(theirs), strict=False):
+        if not isinstance(one, nn.Module) or not isinstance(other, nn.Module):
+            continue
+        modes = [[module.training for module in model.modules()] for model in (one, other)]
+        if modes[0] != modes[1]:
+            mode = "training" if one.training else "evaluation"
+            what = (
+                "in"
+                if one.training != other.training
+                else "with some of its modules in another mode, itself in"
+            )
+            return f"{what} {mode} mode: note the mode before you change it, and put it back"
+        hooks = [sum(map(_hooks, model.modules())) for model in (one, other)]
+        if hooks[0] != hooks[1]:
+            return f"with {hooks[0]} hooks instead of {hooks[1]}: remove those that you register"
+        states = [model.state_dict() for model in (one, other)]
+        if states[0].keys() != states[1].keys():
+            return "with other parameters"
+        wrong = [name for name, value in states[1].items() if not same(states[0][name], value, 1e-4)]
+        if wrong:
+            return f"with other numbers in {wrong[0]}"
+        asks = [[p.requires_grad for p in model.parameters()] for model in (one, other)]
+        if asks[0] != asks[1]:
+            return "with other parameters that ask for gradients: put requires_grad back"
+    return None
+
+
+def _hooks(module: nn.Module) -> int:
+    return len(module._forward_hooks) + len(module._forward_pre_hooks) + len(module._backward_hooks)
 
 
 def _changed(run: _Run) -> int | None:
-    """The number of the first argument that is not what it was; models and generators are not looked at."""
+    """The number of the first argument that is not what it was; generators and models are not looked at."""
     for number, (before, after) in enumerate(zip(run.case, run.left, strict=True)):
         one, other = list(leaves(before)), list(leaves(after))
         if len(one) != len(other) or any(map(_differ, one, other)):

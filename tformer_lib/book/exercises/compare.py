@@ -1,12 +1,16 @@
 """How an answer differs from what was expected: where first, how much of it, and in which well-known way.
 
 Numbers are compared with a tolerance. Whole numbers, booleans and real numbers are three kinds: 3.0 is no
-answer where a whole number is asked, and 3 is one where 3.0 is. A float's precision does not matter.
+answer where a whole number is asked, and 3 is one where 3.0 is. A float's precision does not matter, and a
+NumPy array may stand for a tensor.
+
+What is wrong with the numbers is read off all inputs that fail together: on a small one every error looks
+like a factor, and a pattern is named only where all of them show it.
 """
 
 import math
 import numbers
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +20,15 @@ from torch import Tensor
 
 SHOWN = 12  # so many numbers at most are written out
 WINDOW = 24  # characters of a text on each side of the first difference
+OVERFLOW = 88  # e^89 is more than float32 holds
+POWERS = {
+    "times `{}`": 1.0,
+    "divided by `{}`": -1.0,
+    "times the square of `{}`": 2.0,
+    "divided by the square of `{}`": -2.0,
+    "times the square root of `{}`": 0.5,
+    "divided by the square root of `{}`": -0.5,
+}
 FACTORS = {2.0: "twice", 0.5: "half", -0.5: "minus half", -2.0: "minus twice"}
 
 
@@ -27,7 +40,7 @@ class Difference:
     got: str
     wanted: str
     share: str = ""  # "3 of 12 numbers differ"
-    diagnosis: str = ""  # "Every number has the wrong sign."
+    diagnosis: str = ""  # "It is the transpose of what was expected." Of numbers see `diagnose`
 
     def __str__(self) -> str:
         where = f" {self.place}" if self.place else ""
@@ -36,8 +49,26 @@ class Difference:
         return f"{text} {self.diagnosis}".rstrip()
 
 
+@dataclass(frozen=True)
+class Pair:
+    """Numbers of an answer and the expected ones, of one shape, in float64; the arguments they come from."""
+
+    got: Tensor
+    wanted: Tensor
+    arguments: Mapping[str, Any]
+
+
+def as_tensor(x: Any) -> Any:
+    """A NumPy array of numbers as a tensor; anything else as it is."""
+    if isinstance(x, np.ndarray) and x.dtype.kind in "biuf":
+        return torch.as_tensor(x.copy())
+    return x
+
+
 def same(a: Any, b: Any, tolerance: float) -> bool:
     """Whether `a` is the expected `b`: tensors by shape and entries, sequences by item, numbers by value."""
+    if isinstance(b, Tensor):
+        a = as_tensor(a)
     if isinstance(a, Tensor) and isinstance(b, Tensor):
         if not (is_plain(a) and is_plain(b)) or a.shape != b.shape or not kinds_fit(a, b):
             return False
@@ -75,8 +106,7 @@ def difference(answer: Any, expected: Any, tolerance: float) -> Difference | Non
     if is_number(expected) and is_number(answer):
         if not kinds_fit(answer, expected):
             return Difference("", f"{brief(answer)}, {kind(answer)}", kind(expected))
-        a, e = (torch.tensor([float(x)], dtype=torch.float64) for x in (answer, expected))
-        return Difference("", *two_texts(answer, expected), diagnosis=diagnose(a, e, tolerance))
+        return Difference("", *two_texts(answer, expected))
     if isinstance(expected, str) and isinstance(answer, str):
         return Difference("", *two_strings(answer, expected))
     if kind(answer) != kind(expected):
@@ -103,11 +133,12 @@ def _of_sequences(answer: Any, expected: tuple | list, tolerance: float) -> Diff
     inner = _below(f"as item {first}", difference(answer[first], expected[first], tolerance))
     share = "" if len(expected) == 1 else f"{len(wrong)} of {len(expected)} items differ"
     diagnosis = ""
-    if all(is_number(x) for x in (*answer, *expected)):
-        a, e = (torch.tensor([float(x) for x in xs], dtype=torch.float64) for xs in (answer, expected))
-        diagnosis = diagnose(a, e, tolerance)
-    elif len(wrong) > 1 and _sorted(answer) == _sorted(expected):
+    if len(wrong) > 1 and not all(map(is_number, expected)) and _sorted(answer) == _sorted(expected):
         diagnosis = "The items are the right ones, in another order."
+    elif len(wrong) > 1 and same(list(answer), [expected[-1]] * len(expected), tolerance):
+        diagnosis = (
+            "Every item is what the last one should be: was one object changed in place and put in each time?"
+        )
     return Difference(
         inner.place, inner.got, inner.wanted, inner.share or share, diagnosis or inner.diagnosis
     )
@@ -118,6 +149,7 @@ def _sorted(items: Any) -> list[str]:
 
 
 def _of_tensors(answer: Any, expected: Tensor, tolerance: float) -> Difference:
+    answer = as_tensor(answer)
     if not isinstance(answer, Tensor):
         return Difference("", kind(answer), kind(expected))
     if not is_plain(answer):
@@ -137,7 +169,7 @@ def _of_tensors(answer: Any, expected: Tensor, tolerance: float) -> Difference:
     one, other = two_texts(*(x.detach().cpu()[tuple(place)].item() for x in (answer, expected)))
     count = int(wrong.sum())
     share = "" if a.numel() == 1 else f"{count} of {a.numel()} numbers differ"
-    return Difference(f"at {place}" if place else "", one, other, share, diagnose(a, e, tolerance))
+    return Difference(f"at {place}" if place else "", one, other, share)
 
 
 def _of_shapes(answer: Tensor, expected: Tensor, tolerance: float) -> str:
@@ -156,45 +188,171 @@ def _of_shapes(answer: Tensor, expected: Tensor, tolerance: float) -> str:
     return ""
 
 
-def diagnose(a: Tensor, e: Tensor, tolerance: float) -> str:
-    """In which well-known way numbers differ from the expected ones of the same shape; "" if in none."""
+def pairs(answer: Any, expected: Any, tolerance: float, arguments: Mapping[str, Any]) -> list[Pair]:
+    """The numbers that differ beside the expected ones, wherever they stand; empty if they are no numbers."""
+    if same(answer, expected, tolerance):
+        return []
+    if isinstance(expected, Tensor):
+        answer = as_tensor(answer)
+        fits = isinstance(answer, Tensor) and is_plain(answer) and answer.shape == expected.shape
+        if not fits or not kinds_fit(answer, expected) or answer.is_complex():
+            return []
+        a, e = (x.detach().cpu().double() for x in (answer, expected))
+        return [Pair(a, e, arguments)]
+    if is_number(expected) and is_number(answer) and kinds_fit(answer, expected):
+        a, e = (torch.tensor(float(x), dtype=torch.float64) for x in (answer, expected))
+        return [Pair(a, e, arguments)]
+    items = _items(answer, expected)
+    if items and all(is_number(x) for item in items for x in item):
+        a, e = (torch.tensor([float(x) for x in xs], dtype=torch.float64) for xs in zip(*items, strict=True))
+        return [Pair(a, e, arguments)]
+    return [pair for one, other in items for pair in pairs(one, other, tolerance, arguments)]
 
-    def close(x: Tensor, y: Tensor) -> bool:
-        return x.shape == y.shape and torch.allclose(x, y, rtol=tolerance, atol=tolerance, equal_nan=True)
 
-    if a.isnan().any() and not e.isnan().any():
-        return "There is NaN in it."
-    if not (a.isfinite().all() and e.isfinite().all()):
-        return ""
-    if e.numel() > 1 and close(a, torch.zeros_like(a)):
+def _items(answer: Any, expected: Any) -> list[tuple[Any, Any]]:
+    """The items of two containers side by side, if they have as many."""
+    if isinstance(expected, Mapping) and isinstance(answer, Mapping) and answer.keys() == expected.keys():
+        return [(answer[key], expected[key]) for key in expected]
+    if isinstance(expected, tuple | list) and isinstance(answer, tuple | list):
+        return list(zip(answer, expected, strict=True)) if len(answer) == len(expected) else []
+    return []
+
+
+def diagnose(found: Sequence[Pair], tolerance: float) -> str:
+    """In which well-known way the numbers differ from the expected ones, on every input; "" if in none."""
+    for pattern in (_not_finite, _factor, _shift, _arrangement):
+        text = pattern(found, tolerance) if found else ""
+        if text:
+            return text
+    return ""
+
+
+def _close(x: Tensor, y: Tensor, tolerance: float) -> bool:
+    return x.shape == y.shape and torch.allclose(x, y, rtol=tolerance, atol=tolerance, equal_nan=True)
+
+
+def _subject(found: Sequence[Pair]) -> str:
+    return "Every number" if any(pair.wanted.numel() > 1 for pair in found) else "It"
+
+
+def _not_finite(found: Sequence[Pair], tolerance: float) -> str:
+    """NaN, and overflow where the numbers that go in are large."""
+    for pair in found:
+        if pair.wanted.isfinite().all() and not pair.got.isfinite().all():
+            numbers = [
+                x for x in leaves(tuple(pair.arguments.values())) if isinstance(x, Tensor | float | int)
+            ]
+            sizes = [float(torch.as_tensor(x).double().abs().max()) for x in numbers if _has_numbers(x)]
+            what = "There is NaN in it." if pair.got.isnan().any() else "There are infinite numbers in it."
+            if max(sizes, default=0.0) > OVERFLOW:
+                what += (
+                    f" A number that goes in is {max(sizes):.4g}, and the exponential of more than "
+                    f"{OVERFLOW} is infinite in float32: take the maximum off first, or call a function "
+                    "that does."
+                )
+            return what
+    return ""
+
+
+def _has_numbers(x: Any) -> bool:
+    return not isinstance(x, Tensor) or (is_plain(x) and x.numel() > 0 and not x.is_complex())
+
+
+def _factor(found: Sequence[Pair], tolerance: float) -> str:
+    """Zero, the wrong sign, one factor for all inputs, or one that is read off the arguments."""
+    factors = []
+    for pair in found:
+        large = pair.wanted.abs() > 1e-9
+        if not pair.got.isfinite().all() or not large.any():
+            return ""
+        factor = float((pair.got[large] / pair.wanted[large]).median())
+        if not _close(pair.got, factor * pair.wanted, tolerance):
+            return ""
+        factors.append(factor)
+    alike = all(math.isclose(f, factors[0], rel_tol=10 * tolerance, abs_tol=tolerance) for f in factors)
+    subject, told = _subject(found), sum(pair.wanted.numel() for pair in found) > 1
+    if alike and told and abs(factors[0]) < tolerance:
         return "Everything is zero."
-    if close(a, -e):
-        return "The sign is wrong." if e.numel() == 1 else "Every number has the wrong sign."
-    large = e.abs() > 1e-9
-    if large.sum() > 1 and close(a[~large], e[~large]):
-        factor = float((a[large] / e[large]).median())
-        if close(a, factor * e):
-            times = FACTORS.get(round(factor, 6), f"{factor:.6g} times")
-            return f"Every number is {times} the expected one."
-    if e.numel() > 1:
-        step = float((a - e).median())
-        if close(a, e + step):
-            return f"Every number is {abs(step):.6g} too {'large' if step > 0 else 'small'}."
-    if e.ndim >= 2:
-        if e.shape[-1] == e.shape[-2] and close(a, e.transpose(-1, -2)):
-            return "It is the transpose of what was expected."
-        rows = [close(x, y) for x, y in zip(a, e, strict=True)]
-        what = "row" if e.ndim == 2 else "sequence"
-        if len(rows) > 1 and rows[0] and not any(rows[1:]):
-            return f"Only the first {what} is right."
-        if len(rows) > 2 and not rows[-1] and all(rows[:-1]):
-            return f"Only the last {what} is wrong."
-        if len(rows) > 2 and not rows[0] and all(rows[1:]):
-            return f"Only the first {what} is wrong."
-    if e.numel() > 1 and any(close(a.flip(axis), e) for axis in range(e.ndim)):
-        return "The numbers are right, in reverse order."
-    if e.numel() > 1 and close(a.flatten().sort().values, e.flatten().sort().values):
-        return "The numbers are right, in another order."
+    if alike and abs(factors[0] + 1) < 10 * tolerance:
+        return "The sign is wrong." if subject == "It" else "Every number has the wrong sign."
+    if alike and told:
+        times = FACTORS.get(round(factors[0], 5), f"{factors[0]:.6g} times")
+        return f"{subject} is {times} the expected one."
+    amounts = [quantities(pair.arguments) for pair in found]
+    for name in amounts[0]:
+        values = [amount.get(name, 0.0) for amount in amounts]
+        if len(set(values)) < 2 or min(values) <= 0:
+            continue
+        for text, power in POWERS.items():
+            if all(math.isclose(f, p**power, rel_tol=1e-3) for f, p in zip(factors, values, strict=True)):
+                return f"{subject} is the expected one {text.format(name)}."
+    return ""
+
+
+def quantities(arguments: Mapping[str, Any]) -> dict[str, float]:
+    """The arguments that are one number."""
+    return {k: float(x) for k, x in arguments.items() if is_number(x) and number_kind(x) != "boolean"}
+
+
+def _shift(found: Sequence[Pair], tolerance: float) -> str:
+    """All numbers too large or too small by the same, on all inputs."""
+    steps = [float((pair.got - pair.wanted).median()) for pair in found]
+    if sum(pair.wanted.numel() for pair in found) < 2 or not math.isfinite(steps[0]):
+        return ""
+    for pair in found:
+        if not _close(pair.got, pair.wanted + steps[0], tolerance):
+            return ""
+    return f"{_subject(found)} is {abs(steps[0]):.6g} too {'large' if steps[0] > 0 else 'small'}."
+
+
+def _arrangement(found: Sequence[Pair], tolerance: float) -> str:
+    """The right numbers in the wrong places, or right rows among wrong ones, on all inputs."""
+
+    def rows(pair: Pair) -> list[bool]:
+        if pair.wanted.ndim < 2:
+            return []
+        return [_close(x, y, tolerance) for x, y in zip(pair.got, pair.wanted, strict=True)]
+
+    def ordered(x: Tensor) -> Tensor:
+        return x.flatten().sort().values
+
+    what = "row" if all(pair.wanted.ndim == 2 for pair in found) else "sequence"
+    patterns: list[tuple[str, Any]] = [
+        (
+            "It is the transpose of what was expected.",
+            lambda p: p.wanted.ndim >= 2 and _close(p.got, p.wanted.transpose(-1, -2), tolerance),
+        ),
+        (
+            f"Every {what} is what the last should be: was one tensor changed in place and kept each time?",
+            lambda p: len(p.wanted) > 1 and _close(p.got, p.wanted[-1:].expand_as(p.wanted), tolerance),
+        ),
+        (
+            f"Only the first {what} is right.",
+            lambda p: len(p.wanted) > 1 and rows(p)[0] and not any(rows(p)[1:]),
+        ),
+        (
+            f"Only the last {what} is wrong.",
+            lambda p: len(p.wanted) > 2 and not rows(p)[-1] and all(rows(p)[:-1]),
+        ),
+        (
+            f"Only the first {what} is wrong.",
+            lambda p: len(p.wanted) > 2 and not rows(p)[0] and all(rows(p)[1:]),
+        ),
+    ]
+    flat: list[tuple[str, Any]] = [
+        (
+            "The numbers are right, in reverse order.",
+            lambda p: any(_close(p.got.flip(axis), p.wanted, tolerance) for axis in range(p.wanted.ndim)),
+        ),
+        (
+            "The numbers are right, in another order.",
+            lambda p: p.wanted.numel() > 1 and _close(ordered(p.got), ordered(p.wanted), tolerance),
+        ),
+    ]
+    tables = all(pair.wanted.ndim >= 2 for pair in found)
+    for text, fits in [*(patterns if tables else []), *flat]:
+        if all(fits(pair) for pair in found):
+            return text
     return ""
 
 

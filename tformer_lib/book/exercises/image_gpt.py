@@ -792,6 +792,13 @@ heun_images.mistake(
 )
 
 heun_images.mistake(
+    "midpoint, in the last step too",
+    "These are steps of the midpoint method, which goes by the velocity half a step on. Heun's takes the "
+    "mean of the velocity where the step begins and where Euler's step ends, and the last step is Euler's.",
+    _heun_with(lambda v, x, t, h: x - h * v(x - h / 2 * v(x, t), t - h / 2), last=True),
+)
+
+heun_images.mistake(
     "second velocity at the old place",
     "Your second velocity is taken at the later time, but where the step began. Take it where "
     "Euler's step ends.",

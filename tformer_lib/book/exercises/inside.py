@@ -60,6 +60,19 @@ prefix_score.mistake(
 )
 
 prefix_score.mistake(
+    "one place too late",
+    "You look one place past what followed the last occurrence. That stands at n - P + 1.",
+    _prefix_at(lambda n, period: n - period + 2),
+)
+
+prefix_score.mistake(
+    "one query too many",
+    "Your mean begins at n = P - 1, with places counted from 0. That query's token has not occurred before: "
+    "the first that has is n = P.",
+    _prefix_at(lambda n, period: n - period + 1, lambda period: period - 1),
+)
+
+prefix_score.mistake(
     "one query too few",
     "Your mean leaves out the first query that has an earlier occurrence: n = P, with places counted from 0.",
     _prefix_at(lambda n, period: n - period + 1, lambda period: period + 1),

@@ -658,6 +658,16 @@ delta_writes.mistake(
 )
 
 delta_writes.mistake(
+    "the earlier tokens' rates in the sum",
+    "Each term of your sum is multiplied by the rate of the token that wrote it, which is in c_i already. "
+    "The sum as a whole is multiplied by beta_n, the rate of the token that writes now.",
+    _writes_with(
+        before=lambda C, K, V, b, n: (b[:n] * C[:, :n]) @ (K[:, :n].T @ K[:, n]),
+        write=lambda b, wanted, before: b * wanted - before,
+    ),
+)
+
+delta_writes.mistake(
     "rates forgotten",
     "You write the whole error, as if every rate were 1.",
     lambda U, K, V, beta: delta_writes(U, K, V, torch.ones_like(beta)),

@@ -307,6 +307,22 @@ rotary.mistake(
     _mirrored,
 )
 
+
+def _overwritten(x: Tensor) -> Tensor:
+    angles = torch.arange(len(x))[:, None] * _rates(x.shape[1])
+    a, b = x[:, 0::2], x[:, 1::2]
+    a = a * angles.cos() - b * angles.sin()
+    b = a * angles.sin() + b * angles.cos()
+    return torch.stack((a, b), dim=-1).flatten(1)
+
+
+rotary.mistake(
+    "the first feature overwritten",
+    "You turn the second feature of a pair with the first one already turned. Both need the old values: "
+    "compute the two before you write either. A slice of x is a view and changes along with x.",
+    _overwritten,
+)
+
 rotary.mistake(
     "positions added",
     "You add sines and cosines. Rotary positions multiply: each pair is turned by its angle.",

@@ -421,6 +421,15 @@ averaged_gradient.mistake(
 )
 
 averaged_gradient.mistake(
+    "parts of a process alike",
+    "You average the parts of a process as if they had equally many targets, and weight the processes by "
+    "theirs. The parts differ as well: weight each part by its own targets.",
+    lambda gradients, targets: (
+        (gradients.nanmean(1).nan_to_num() * targets.sum(1)[:, None]).sum(0) / targets.sum()
+    ),
+)
+
+averaged_gradient.mistake(
     "zero times NaN",
     "A part without targets has the gradient NaN, and 0 times NaN is NaN. Leave such parts out before you "
     "multiply.",
@@ -651,6 +660,15 @@ signal_and_noise.mistake(
             B * _lengths(small, big)[1] - b * _lengths(small, big)[0],
             _lengths(small, big)[0] - _lengths(small, big)[1],
         ]
+    ),
+)
+
+signal_and_noise.mistake(
+    "noise divided by B - b",
+    "You divide the difference of the squared lengths by B - b. It is tr Sigma (1/b - 1/B), so divide it by "
+    "1/b - 1/B.",
+    lambda small, big, b, B: (
+        _solved(*_lengths(small, big), b, B) * torch.tensor([1.0, (1 / b - 1 / B) / (B - b)])
     ),
 )
 

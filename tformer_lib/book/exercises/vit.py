@@ -562,6 +562,13 @@ rollout.mistake(
 )
 
 rollout.mistake(
+    "rows made to sum to one",
+    "You divide each row by its sum, as one does where a row is a query. Here a query is a column, and the "
+    "columns of (I + A) / 2 sum to one already: nothing is to be divided.",
+    _rolled(block=lambda A: (torch.eye(len(A)) + A) / (torch.eye(len(A)) + A).sum(1, keepdim=True)),
+)
+
+rollout.mistake(
     "identity added and not shared",
     "You add the identity and do not halve. The columns of I + A sum to two, and those of the "
     "product to two to the power of the number of blocks.",

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from tformer_lib.core.modes import as_written, plain
 from tformer_lib.core.positions import LearnedPositions
 from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.models.gpt import GPT
@@ -124,10 +125,11 @@ def gradient_symmetry(model: GPT, triples: Int[Tensor, "T 3"]) -> float:
         read.append(output.detach().requires_grad_())
         return read[0]
 
-    hook = model.embed.register_forward_hook(remember)
+    hook = plain(model).embed.register_forward_hook(remember)
     try:
         tokens = torch.cat((triples[:, :2], torch.full_like(triples[:, :1], p)), dim=1)
-        chosen = answer_logits(model, tokens).gather(1, triples[:, 2:])
+        with as_written():
+            chosen = answer_logits(model, tokens).gather(1, triples[:, 2:])
     finally:
         hook.remove()
     (slopes,) = torch.autograd.grad(chosen.sum(), read[0])

@@ -49,7 +49,7 @@ class Recipe:
         return {**self.fit, "steps": steps, "warmup": min(self.fit["warmup"], steps // 10)}
 
 
-NANOGPT = {
+NANOGPT: dict[str, Any] = {
     "steps": 2000,
     "lr": 1e-3,
     "min_lr_ratio": 0.1,

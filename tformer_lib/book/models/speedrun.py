@@ -1,14 +1,14 @@
 """The book's entries for the speedrun: small language models that learn as much as they can in seconds.
 
-An entry is a generator function of the text, the number of different characters and a seed. It yields after
-each step, where the clock may be stopped, and returns its model, which maps tokens (B, N) to logits
-(B, N, vocab). `benchmarks/speedrun.py` has the rules.
+An entry has two parts. `build(vocab)` makes a model, which maps tokens (B, N) to logits (B, N, vocab).
+`train(text, vocab, seed)` returns the tensors that such a model is to load. `benchmarks/speedrun.py` has the
+rules, and finds the entries by their names in `ENTRIES`.
 """
 
 import math
-from collections.abc import Callable, Generator, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -19,8 +19,7 @@ from tformer_lib.data.windows import RandomWindows
 from tformer_lib.training.muon import QUINTIC, TINY
 from tformer_lib.training.seeds import seed_everything
 
-Run = Generator[float, None, nn.Module]  # yields a step's loss, returns the model
-WINDOW, SMALL = 64, 0.02
+WINDOW, SMALL, LIMIT = 64, 0.02, 804_096  # of the numbers of an entry
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ CHANGES: dict[str, dict[str, Any]] = {  # each takes one change away from `Setti
     "no QK-norm": {"qk_norm": False},
     "GELU": {"squared": False},
     "GPT-2's first outputs": {"quiet": False},
-    "AdamW for all": {"muon": False, "rate": 0.004},  # without decay, so Adam
+    **{f"Adam for all, {rate}": {"muon": False, "rate": rate} for rate in (0.004, 0.006, 0.009, 0.0135)},
     "Muon's five steps": {"polar": False},
     "long products": {"square": False},
     "a cosine to a tenth": {"linear": False},
@@ -237,7 +236,7 @@ def fast(
     settings: Settings | None = None,
     build: Callable[[int, Settings], FastDecoder] = FastDecoder,
     batches: Callable[[Tensor, Settings, int], Iterable[Tensor]] = windows,
-) -> Run:
+) -> FastDecoder:
     """Our entry in the table "gradients": one block, tables of characters, Muon.
 
     Args:
@@ -269,8 +268,7 @@ def fast(
             group["lr"] = group["peak"] * share
         adam.step()
         model.zero_grad()
-        yield loss.item()
-    return model
+    return model.eval()
 
 
 def schedule(step: int, settings: Settings) -> float:
@@ -286,20 +284,21 @@ class Counts(nn.Module):
     A node is a context; its children are the contexts one character longer, to the left. The deepest node
     that a place's past leads to says what comes.
 
+    It has room for as many nodes as the rules allow, and begins without any.
+
     Args:
         vocab: the number of different tokens.
-        keys: of each node but the root, in order: its parent's number times vocab, plus the character.
-        logits: (nodes, vocab), logarithms of the frequencies.
         depth: the longest context.
     """
 
-    def __init__(self, vocab: int, keys: Tensor, logits: Tensor, depth: int):
+    def __init__(self, vocab: int, depth: int = 8):
         super().__init__()
         self.vocab, self.depth = vocab, depth
-        self.keys: Tensor
-        self.logits: Tensor
-        self.register_buffer("keys", keys)
-        self.register_buffer("logits", logits)
+        nodes = LIMIT // (vocab + 2)  # a key has 64 bits, as many as two other numbers
+        self.keys: Tensor  # of each node but the root, in order: its parent's number * vocab + the character
+        self.logits: Tensor  # logarithms of the frequencies
+        self.register_buffer("keys", torch.full((nodes - 1,), torch.iinfo(torch.int64).max))
+        self.register_buffer("logits", torch.zeros(nodes, vocab))
 
     def forward(self, tokens: Int[Tensor, "B N"]) -> Float[Tensor, "B N vocab"]:
         """Logits for the token after each."""
@@ -313,8 +312,8 @@ class Counts(nn.Module):
         return self.logits[node]
 
 
-def counts(text: Tensor, vocab: int, seed: int, least: int = 320, depth: int = 8) -> Run:
-    """An entry in the table "anything": it reads the text and counts.
+def counts(text: Tensor, vocab: int, least: int = 320, depth: int = 8) -> Counts:
+    """Our entry in the table "anything": it reads the text and counts.
 
     A context has a node if it occurs `least` times. Its frequencies are mixed with those of the context
     one character shorter, which weigh as much as the different characters that were seen after it (Witten
@@ -323,7 +322,6 @@ def counts(text: Tensor, vocab: int, seed: int, least: int = 320, depth: int = 8
     Args:
         text: the characters to train on, as numbers.
         vocab: how many different ones there are.
-        seed: is not needed.
         least: how often a context occurs that has a node.
         depth: how many characters the longest one has.
     """
@@ -352,5 +350,42 @@ def counts(text: Tensor, vocab: int, seed: int, least: int = 320, depth: int = 8
         frequencies = torch.cat([frequencies, mixed])
         keys.append(new + begin * vocab)
         node, begin = child + known, known
-    yield 0.0
-    return Counts(vocab, torch.cat(keys), frequencies.log(), depth)
+    model = Counts(vocab, depth)
+    model.keys[: len(frequencies) - 1] = torch.cat(keys)
+    model.logits[: len(frequencies)] = frequencies.log()
+    return model
+
+
+class Fast(NamedTuple):
+    """`fast` as an entry; the fields are its last arguments."""
+
+    settings: Settings = Settings()
+    model: Callable[[int, Settings], FastDecoder] = FastDecoder
+    batches: Callable[[Tensor, Settings, int], Iterable[Tensor]] = windows
+
+    def build(self, vocab: int) -> nn.Module:
+        """The model that loads what was trained."""
+        return self.model(vocab, self.settings)
+
+    def train(self, text: Tensor, vocab: int, seed: int) -> dict[str, Tensor]:
+        """What was trained."""
+        return fast(text, vocab, seed, self.settings, self.model, self.batches).state_dict()
+
+
+class Counting(NamedTuple):
+    """`counts` as an entry."""
+
+    least: int = 320
+    depth: int = 8
+
+    def build(self, vocab: int) -> nn.Module:
+        """A tree without nodes."""
+        return Counts(vocab, self.depth)
+
+    def train(self, text: Tensor, vocab: int, seed: int) -> dict[str, Tensor]:
+        """The tree; nothing in it is left to chance."""
+        return counts(text, vocab, self.least, self.depth).state_dict()
+
+
+ENTRIES = {"fast": Fast(), "plain": Fast(PLAIN), "counts": Counting()}
+SHARES = {name: Fast(replace(Settings(), **fields)) for name, fields in CHANGES.items()}

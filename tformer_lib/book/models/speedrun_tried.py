@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import torch
 import torch._inductor.config
@@ -10,7 +9,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from tformer_lib.book.models.speedrun import CHANGES, WINDOW, FastDecoder, Settings
+from tformer_lib.book.models.speedrun import CHANGES, WINDOW, Fast, FastDecoder, Settings
 from tformer_lib.data.windows import RandomWindows
 
 LATER = 1000  # added to a seed, for the batches of the second half
@@ -121,12 +120,12 @@ def small_batches_first(
 
 
 TWO_BLOCKS = replace(Settings(), **CHANGES["two blocks, half the rows"])
-TRIED: dict[str, dict[str, Any]] = {  # what `fast` is called with
-    "logits capped at 15": {"build": Capped},
-    "a running mean of the weights": {"build": Averaged},
-    "two blocks, values of the first in both": {"settings": TWO_BLOCKS, "build": ValueResidual},
-    "products in bfloat16": {"build": Half},
-    "compiled": {"build": compiled},
-    "windows of 32 first, then of 64": {"batches": short_windows_first},
-    "batches of 8 first, then of 24": {"batches": small_batches_first},
+TRIED = {
+    "logits capped at 15": Fast(model=Capped),
+    "a running mean of the weights": Fast(model=Averaged),
+    "two blocks, values of the first in both": Fast(TWO_BLOCKS, ValueResidual),
+    "products in bfloat16": Fast(model=Half),
+    "compiled": Fast(model=compiled),
+    "windows of 32 first, then of 64": Fast(batches=short_windows_first),
+    "batches of 8 first, then of 24": Fast(batches=small_batches_first),
 }

@@ -1,0 +1,78 @@
+"""Whether the tensors of a checkpoint fit a model: what every loader asks before it changes anything."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+Kind = tuple[tuple[int, ...], torch.dtype]
+
+
+def plain_name(name: str) -> str:
+    """The name of a tensor in a checkpoint: without what `torch.compile` puts in where it compiled a part."""
+    return name.replace("_orig_mod.", "")
+
+
+def kinds(state: Mapping[str, Tensor]) -> dict[str, Kind]:
+    """Shape and dtype of each tensor."""
+    return {name: (tuple(value.shape), value.dtype) for name, value in state.items()}
+
+
+def misfits(wanted: Mapping[str, Kind], there: Mapping[str, Kind]) -> list[str]:
+    """What is missing, left over, or of another shape or dtype there; empty if all fits."""
+    wrong = [f"missing {name}" for name in sorted(wanted.keys() - there.keys())]
+    wrong += [f"left over {name}" for name in sorted(there.keys() - wanted.keys())]
+    wrong += [
+        f"{name} is {_said(there[name])} there and {_said(wanted[name])} here"
+        for name in sorted(wanted.keys() & there.keys())
+        if wanted[name] != there[name]
+    ]
+    return wrong
+
+
+def sharing(state: Mapping[str, Tensor]) -> list[list[str]]:
+    """The names whose tensors lie in one memory, as tied weights do, group by group."""
+    groups: defaultdict[Any, list[str]] = defaultdict(list)
+    for name, value in state.items():
+        local = _local(value)
+        if not local.is_meta and local.numel():
+            groups[local.untyped_storage().data_ptr(), local.dtype].append(name)
+    return [names for names in groups.values() if len(names) > 1]
+
+
+def clashes(state: Mapping[str, Tensor], there: Mapping[str, Tensor]) -> list[str]:
+    """Which tensors of a checkpoint differ although the model has one memory for them.
+
+    They are written into a copy of that memory, one after the other; what then reads otherwise than it was
+    written has been overwritten.
+    """
+    wrong = []
+    for names in sharing(state):
+        here = {name: _local(state[name]) for name in names}
+        first = here[names[0]]
+        memory = first.new_empty(first.untyped_storage().nbytes() // first.element_size())
+        places = {
+            name: memory.as_strided(value.size(), value.stride(), value.storage_offset())
+            for name, value in here.items()
+        }
+        for name, place in places.items():
+            place.copy_(_local(there[name]))
+        if any(not _same(place, _local(there[name])) for name, place in places.items()):
+            wrong.append(f"{' and '.join(names)} are one tensor in this model, and there they differ")
+    return wrong
+
+
+def _same(a: Tensor, b: Tensor) -> bool:
+    b = b.to(a.device)
+    return bool(((a == b) | (a.isnan() & b.isnan())).all())
+
+
+def _local(tensor: Tensor) -> Tensor:
+    """This process's part of a tensor that several share out among them."""
+    return tensor.to_local() if hasattr(tensor, "to_local") else tensor
+
+
+def _said(of: Kind) -> str:
+    return f"{of[0]} {of[1]}"
