@@ -15,14 +15,18 @@ and for the two starts that the chapter compares.
 - `ladder`: from nanoGPT's recipe to the modern one, one change at a time, all with GPT-2's first weights: at
   150 steps, and at as many steps as the first recipe's processor time allows. A schedule ends with its run.
   What a step costs is measured by turns with nanoGPT's.
+- `averages`: the ladder's SwiGLU rung, whose AdamW averages about ten gradients, under both optimisers with
+  averages of other lengths, so that either can be compared with the other at the same. 150 steps.
+- `choices`: which of three rates every rung would have got from another seed and other windows. 150 steps.
 - `without`: the top of the ladder with one of its changes taken back, trained by Muon. 150 steps.
+- `without_adamw`: the same under AdamW, and the top itself. 150 steps.
 - `cache`: heads that share their keys and values, and multi-head latent attention. 150 steps.
 - `speed`: what a step of the mixture costs, and one of the dense model with as many parameters, by turns with
   the dense model's.
 
 `python benchmarks/modern_decoder.py [PART ...]` runs what has not been run yet and records it; what is done
 is kept in `_build/modern_decoder/`. With `--add`, what the record in the repository holds counts as kept.
-About 55 minutes of one core.
+About 65 minutes of one core.
 """
 
 import argparse
@@ -363,21 +367,56 @@ def climb(text: Text) -> list[dict[str, Any]]:
     return rows
 
 
-def without(text: Text) -> list[dict[str, Any]]:
+AVERAGES = (("adamw", 0.8), ("adamw", 0.95), ("muon", 0.9))  # what the ladder's own rungs leave out
+
+
+def averages(text: Text) -> list[dict[str, Any]]:
+    """The SwiGLU rung with averages of gradients of other lengths, each at its best rate."""
+    rung, rows = dict(ladder())["SwiGLU"], []
+    for optimizer, kept in AVERAGES:
+        own = {"betas": (kept, 0.99)} if optimizer == "adamw" else {"optimizer": "muon", "momentum": kept}
+        name, trial = f"{optimizer}, {kept}", Trial(replace(rung, fit={**BASELINE.fit, **own}))
+        trial, tried = best("averages", name, trial, RUNG_RATES[optimizer], text, STEPS, beyond=True)
+        called = f"{name}, rate {trial.fit['lr']}"
+        rows.append(judged("averages", called, trial, text, kept=kept, tried=tried) | {"name": name})
+    return rows
+
+
+def choices(text: Text) -> list[dict[str, Any]]:
+    """Of every rung the rates around its own, with a seed and on windows that are not reported."""
+    seed, other = SEEDS[-1] + 1, text._replace(held=text.held[1::12])  # the others' are every third from 0
+    rows = []
+    for name, recipe in ladder():
+        rates = RUNG_RATES[recipe.fit.get("optimizer", "adamw")]
+        own = best("ladder", name, Trial(recipe), rates, text, STEPS, beyond=True)[0].fit["lr"]
+        tried = {}
+        for rate in (round(own / 2, 6), own, 2 * own):
+            trial = Trial(recipe, fit={"lr": rate})
+            found = runs("choices", f"{name}, rate {rate}", trial, other, STEPS, [seed])[0]
+            tried[str(rate)] = found["held_out"]
+        rows.append({"name": name, "seed": seed, "rate": own, "tried": tried})
+    return rows
+
+
+def without(text: Text, part: str = "without", optimizer: str = "muon") -> list[dict[str, Any]]:
     """The ladder's top with one of its changes taken back, each at its best rate."""
     top = dict(ladder())["rotary base 100"]
+    if optimizer == "adamw":
+        top = replace(top, fit=BASELINE.fit)
     changes: dict[str, dict[str, Any]] = {
         "QK-norm": {"config": replace(top.config, qk_norm=False)},
         "SwiGLU": {"config": replace(top.config, activation="gelu", d_hidden=None)},
         "RMSNorm": {"config": replace(top.config, norm="layer")},
         "rotary positions": {"rotary_base": None},
     }
+    if part != "without":  # there the top is the ladder's
+        changes = {"nothing": {}, **changes}
     rows = []
     for name, change in changes.items():
         trial = Trial(replace(top, **change))
-        trial, tried = best("without", name, trial, RUNG_RATES["muon"], text, STEPS, beyond=True)
+        trial, tried = best(part, name, trial, RUNG_RATES[optimizer], text, STEPS, beyond=True)
         rate = trial.fit["lr"]
-        rows.append(judged("without", f"{name}, rate {rate}", trial, text, tried=tried) | {"name": name})
+        rows.append(judged(part, f"{name}, rate {rate}", trial, text, tried=tried) | {"name": name})
     return rows
 
 
@@ -413,7 +452,10 @@ PARTS: dict[str, Callable[[Text], list[dict[str, Any]]]] = {
     "mixture": mixture,
     "weights": weights,
     "ladder": climb,
+    "averages": averages,
+    "choices": choices,
     "without": without,
+    "without_adamw": partial(without, part="without_adamw", optimizer="adamw"),
     "cache": cache,
     "speed": speed,
 }
@@ -430,7 +472,11 @@ def restore() -> None:
     put("recorded before", result={"seconds": content["cpu_seconds"]})
     for part, rows in content["results"].items():
         put("part", part, result=rows)
-        if part not in ("weights", "ladder", "without"):
+        if part == "choices":
+            for row in rows:
+                for rate, loss in row["tried"].items():
+                    put(part, f"{row['name']}, rate {rate}", STEPS, row["seed"], result={"held_out": loss})
+        if part not in ("weights", "ladder", "averages", "without", "without_adamw"):
             continue
         for row in rows:
             own = {name: row[name] for name in ("steps", "parameters")}

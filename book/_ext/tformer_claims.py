@@ -4,7 +4,8 @@ A run of cells that only hold claims, without prose between them, becomes one cl
 fold: a table of the numbers, and below it the code that computes them. A cell that
 shows something else as well keeps its place; its claims open the run that follows it.
 A cell titled as these are, which computes for them or asserts, goes into the fold too.
-The titles are for Jupyter and Colab and are taken off.
+The titles are for Jupyter and Colab and are taken off. A number that rests on recorded
+files alone is marked as one from the record.
 """
 
 import html
@@ -26,8 +27,10 @@ from notebook_claims import (
     only_claims,
     titled,
 )
+from notebook_records import from_record
 
 COLAB = TITLE.split(" The")[0]  # "# @title"
+RECORDED = "from the record"
 HEADS = ("What was found", "Number", "Held within")
 
 
@@ -38,6 +41,8 @@ def row(claim: dict, identifier: str = "", link: str = "") -> str:
     place = f' id="{html.escape(identifier)}"' if identifier else ""
     band = band_text(claim["low"], claim["high"])
     exact = " data-exact" if claim["low"] == claim["high"] else ""
+    if claim.get("recorded"):
+        words += f' <span class="tformer-recorded">{RECORDED}</span>'
     return (
         f'<tr{place} title="{name}"><td>{words}</td>'
         f"<td>{number(claim)}</td><td{exact}>{band}</td></tr>"
@@ -52,6 +57,12 @@ def number(claim: dict) -> str:
     return f"<strong>{value}</strong>{unit}".rstrip()
 
 
+def marked(cells: list[dict]) -> list[dict]:
+    """The claims of a notebook, each told whether it rests on recorded files alone."""
+    names = from_record(cells)
+    return [claim | {"recorded": claim["name"] in names} for claim in claims_in(cells)]
+
+
 def head(*classes: str) -> str:
     """The start of such a table, up to its first row."""
     cells = "".join(f'<th scope="col">{words}</th>' for words in HEADS)
@@ -63,9 +74,13 @@ def summary(claims: list[dict]) -> str:
     """What the closed fold says: the number, or how many there are."""
     if not claims:
         return "What is checked here"
-    if len(claims) > 1:
-        return f"The {len(claims)} numbers behind this"
-    return f"The number behind this: {number(claims[0])}"
+    recorded = sum(bool(claim.get("recorded")) for claim in claims)
+    which = "" if not recorded else f", {RECORDED}"
+    if len(claims) == 1:
+        return f"The number behind this{which}: {number(claims[0])}"
+    if 0 < recorded < len(claims):
+        which = f", {recorded} of them {RECORDED}"
+    return f"The {len(claims)} numbers behind this{which}"
 
 
 def fold(claims: list[dict], code: list[nodes.Element]) -> list[nodes.Node]:
@@ -138,6 +153,7 @@ def fold_claims(app: Sphinx, doctree: nodes.document) -> None:
     if path.suffix != ".ipynb":
         return
     cells = json.loads(path.read_text("utf8"))["cells"]
+    all_claims = {claim["name"]: claim for claim in marked(cells)}
     parents = {
         id(n.parent): n.parent
         for n in doctree.findall(nodes.container)
@@ -145,16 +161,17 @@ def fold_claims(app: Sphinx, doctree: nodes.document) -> None:
     }
     for parent in parents.values():
         for run in list(runs(parent.children, cells)):
-            claims = list(claims_in(cell for _, cell in run))
+            made = claims_in(cell for _, cell in run)
+            claims = [all_claims[claim["name"]] for claim in made]
             for node, _ in run:
                 strip(node)
             code = [node for node, cell in run if only_claims(cell) or titled(cell)]
             place = parent.index(run[-1][0]) + 1
-            made = fold(claims, code)
+            folded = fold(claims, code)
             for node in code:
                 parent.remove(node)
             place -= len(code)
-            parent[place:place] = made
+            parent[place:place] = folded
     for block in doctree.findall(nodes.literal_block):
         take_off_title(block)
 
@@ -164,4 +181,4 @@ def setup(app: Sphinx) -> dict:
     app.connect("doctree-read", fold_claims)
     app.add_css_file("claims.css")
     app.add_js_file("claims.js", defer="defer")
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
+    return {"version": "2", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -6,17 +6,13 @@ run, so that the table says what the pages say. Without JavaScript it is a plain
 
 import html
 import json
-import sys
 from pathlib import Path, PurePosixPath
 
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
-from tformer_claims import head, row
+from tformer_claims import head, marked, row
 from tformer_site import chapter_number
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
-from notebook_claims import claims_in
 
 # claims.js shows it: without JavaScript it would do nothing.
 FILTER = """<form class="tformer-filter" role="search" aria-label="Claims" hidden>
@@ -41,7 +37,7 @@ class BookResults(SphinxDirective):
             notebook = Path(self.env.doc2path(docname))
             self.env.note_dependency(str(notebook))
             cells = json.loads(notebook.read_text("utf8"))["cells"]
-            if claims := list(claims_in(cells)):
+            if claims := marked(cells):
                 chapters.append((docname, claims))
         return [book_results("", chapters=chapters)]
 
@@ -88,4 +84,4 @@ def setup(app: Sphinx) -> dict:
     app.add_node(book_results)
     app.add_directive("book-results", BookResults)
     app.connect("doctree-resolved", resolve)
-    return {"version": "2", "parallel_read_safe": True, "parallel_write_safe": True}
+    return {"version": "3", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -152,6 +152,52 @@ def test_one_change_is_taken_back_from_the_top(script, text, unrun, monkeypatch)
         assert len({key for key in one if key not in ("config", "d_hidden") and one[key] != two[key]}) == 1
 
 
+def test_one_change_is_taken_back_under_adamw_too(script, text, unrun):
+    rows = script.without(text, part="without_adamw", optimizer="adamw")
+    assert [row["name"] for row in rows] == ["nothing", *(row["name"] for row in script.without(text))]
+    assert {(row["optimizer"], row["rate"]) for row in rows} == {("adamw", 0.002)}
+
+
+def test_averages_differ_in_their_length_alone(script, text, monkeypatch):
+    ran = {}
+
+    def run(trial, text, steps, seed):
+        options = trial.options(steps)
+        kept = options["momentum"] if options.get("optimizer") == "muon" else options["betas"][0]
+        ran.setdefault((options.get("optimizer", "adamw"), kept), []).append(trial.recipe)
+        assert options["betas"][1] == 0.99
+        return {"steps": steps, "first_loss": 0.0, "held_out": options["lr"], "seconds": 0.0, "parameters": 1}
+
+    monkeypatch.setattr(script, "run", run)
+    rows = script.averages(text)
+    assert [(row["optimizer"], row["kept"]) for row in rows] == list(ran) == list(script.AVERAGES)
+    rung = dict(script.ladder())["SwiGLU"]
+    recipes = [recipe for each in ran.values() for recipe in each]
+    assert all((r.config, r.rotary_base) == (rung.config, rung.rotary_base) for r in recipes)
+    left_out = {("adamw", 0.9), ("muon", 0.95), ("muon", 0.8)}  # the ladder's own
+    assert not left_out & set(ran)
+
+
+def test_rates_are_chosen_again_with_other_windows_and_another_seed(script, text, monkeypatch):
+    places = torch.arange(100)
+    reported, seen = set(places[::3].tolist()), set()
+
+    def run(trial, text, steps, seed):
+        loss = abs(math.log2(trial.options(steps)["lr"] / 0.002))
+        if seed not in script.SEEDS:
+            seen.update(text.held[::3].tolist())  # as `run` takes them
+        return {"steps": steps, "first_loss": 0.0, "held_out": loss, "seconds": 0.0, "parameters": 1}
+
+    monkeypatch.setattr(script, "run", run)
+    rows = script.choices(text._replace(held=places))
+    assert seen
+    assert not seen & reported
+    for row in rows:
+        assert row["seed"] not in script.SEEDS
+        low, own, high = map(float, row["tried"])
+        assert (2 * low, own, high / 2) == (row["rate"],) * 3
+
+
 def test_the_ladder_ends_at_the_modern_recipe(script):
     last = script.ladder()[-1][1]
     assert last.config == MODERN.config

@@ -6,6 +6,7 @@ from functools import cache
 import lxml.html
 import pytest
 from notebook_claims import TITLE, band_text, claims_in, number_text, only_claims, titled
+from notebook_records import from_record
 
 from tests.site.pages import ROOT, chapter_pages, eventually
 
@@ -15,6 +16,11 @@ ALL = "book/claims.html"
 @cache
 def cells(path):
     return json.loads((ROOT / path).with_suffix(".ipynb").read_text("utf8"))["cells"]
+
+
+@cache
+def recorded(path):
+    return from_record(cells(path))
 
 
 def made(path):
@@ -41,9 +47,10 @@ def texts(row):
     return [" ".join(cell.text_content().split()) for cell in row.iter("td")]
 
 
-def expected(claim):
+def expected(path, claim):
+    words = claim["text"].split() + ["from the record"] * (claim["name"] in recorded(path))
     number = " ".join(number_text(claim["value"], claim["unit"]).split())
-    return [" ".join(claim["text"].split()), number, band_text(claim["low"], claim["high"])]
+    return [" ".join(words), number, band_text(claim["low"], claim["high"])]
 
 
 @pytest.mark.parametrize("path", CLAIMING)
@@ -52,7 +59,7 @@ def test_every_claim_is_a_row_of_a_closed_fold(site, path):
     rows = page.xpath(f"//{FOLD}[not(@open)]//tbody/tr")
     claims = made(path)
     assert [row.get("id") for row in rows] == [f"claim-{claim['name']}" for claim in claims]
-    assert [texts(row) for row in rows] == [expected(claim) for claim in claims]
+    assert [texts(row) for row in rows] == [expected(path, claim) for claim in claims]
     assert page.xpath(f"//*[{of_class('tformer-claim')}]") == []  # the lines that Jupyter shows
 
 
@@ -63,12 +70,15 @@ def test_claims_that_stand_together_share_a_fold_with_their_code(site, path):
         assert details.xpath(f"following-sibling::*[1][{of_class('tformer-claims')}]") == []
         rows = details.xpath(".//tbody/tr")
         words = details.find("summary").text_content()
+        old = sum(row.get("id").removeprefix("claim-") in recorded(path) for row in rows)
+        which = ", from the record" if old else ""
         if not rows:
             assert words == "What is checked here"
         elif len(rows) > 1:
-            assert words == f"The {len(rows)} numbers behind this"
+            which = f", {old} of them from the record" if 0 < old < len(rows) else which
+            assert words == f"The {len(rows)} numbers behind this{which}"
         else:
-            assert words == f"The number behind this: {texts(rows[0])[1]}"
+            assert words == f"The number behind this{which}: {texts(rows[0])[1]}"
     folded = [pre.text_content().rstrip() for pre in page.xpath(f"//{FOLD}//{CODE}")]
     sources = ["".join(cell["source"]) for cell in cells(path) if only_claims(cell) or titled(cell)]
     assert folded == [source.removeprefix(f"{TITLE}\n").strip() for source in sources]
@@ -123,7 +133,7 @@ def test_the_page_of_all_claims_has_each_with_its_address(site):
     results = f"//*[{of_class('tformer-results')}]//tbody/tr"
     rows = page.xpath(f"{results}[not({of_class('tformer-group')})]")
     assert len(claims) > 300
-    assert [texts(row) for row in rows] == [expected(claim) for _, claim in claims]
+    assert [texts(row) for row in rows] == [expected(*each) for each in claims]
     pages = {path: set(parsed(site, path).xpath("//@id")) for path in CLAIMING}
     for row, (path, claim) in zip(rows, claims, strict=True):
         address, _, anchor = next(row.iter("a")).get("href").partition("#")

@@ -308,7 +308,29 @@ def _latent_inputs(g: torch.Generator) -> list[tuple]:
         case(2, 3, 2, 2, 3),  # wider than latents
         case(1, 3, 4, 2, 5),  # one head
         case(2, 3, 5, 2, 1),  # the first token: nothing but itself
+        _large_keys(g),
+        _large_values(g),
     ]
+
+
+def _large_keys(g: torch.Generator) -> tuple:
+    """Every key would overflow. Moved to the query first, the same numbers are small."""
+    near = lambda size, *shape: size * (1 + 0.05 * torch.randn(*shape, generator=g))
+    maps = near(4e19, 2, 2, 4), 1e-19 * torch.randn(2, 2, 4, generator=g)  # 4 * 4e19 * 1e19 > 3.4e38
+    return near(2e-38, 2, 2), torch.randn(2, 2, generator=g), near(1e19, 3, 4), near(1.0, 3, 2), *maps
+
+
+def _large_values(g: torch.Generator) -> tuple:
+    """The first token's value would overflow. Its weight is 0, and in the average its latent does not count."""
+    q, qr, C, R = (
+        torch.randn(2, 3, generator=g),
+        torch.ones(2, 2),
+        torch.randn(4, 4, generator=g),
+        torch.zeros(4, 2),
+    )
+    C[0], R[0] = 1e30, -500.0  # exp(-300) is 0
+    maps = 1e-30 * torch.randn(2, 3, 4, generator=g), 1e10 * (1 + torch.rand(2, 3, 4, generator=g))
+    return q, qr, C, R, *maps
 
 
 @exercise("modern_decoder.latent_step", inputs=_latent_inputs, tolerance=1e-4)
@@ -328,17 +350,40 @@ def _latent_with(
     place: float = 1.0,
     weights: Callable[[Tensor], Tensor] = lambda scores: scores.softmax(dim=1),
     content: float = 1.0,
+    keys: bool = False,
+    values: bool = False,
 ) -> Callable[..., Tensor]:
-    """Another divisor, parts of the scores left out, or other weights."""
+    """Another divisor, parts of the scores left out, other weights, or keys and values made for every token."""
 
     def variant(q: Tensor, qr: Tensor, C: Tensor, R: Tensor, W_uk: Tensor, W_uv: Tensor) -> Tensor:
-        keys, values = C @ W_uk.mT, C @ W_uv.mT  # (H, S, Dh)
-        scores = content * (keys @ q[..., None])[..., 0] + place * qr @ R.mT
-        scores = scores / math.sqrt(root(q.shape[1], qr.shape[1], C.shape[1]))
-        return (weights(scores)[:, None] @ values)[:, 0]
+        met = ((C @ W_uk.mT) @ q[..., None])[..., 0] if keys else (q[:, None] @ W_uk)[:, 0] @ C.mT
+        scores = content * met + place * qr @ R.mT
+        a = weights(scores / math.sqrt(root(q.shape[1], qr.shape[1], C.shape[1])))  # (H, S)
+        return (a[:, None] @ (C @ W_uv.mT))[:, 0] if values else (W_uv @ (a @ C)[..., None])[..., 0]
 
     return variant
 
+
+latent_step.mistake(
+    "keys and values made",
+    "The numbers are right, but you make a key and a value of every latent, which overflow on one of the "
+    "inputs. In the absorbed form W_uk is applied once, to the query, and W_uv once, to the average.",
+    _latent_with(keys=True, values=True),
+)
+
+latent_step.mistake(
+    "keys made",
+    "The numbers are right, but you make a key of every latent, which overflows on one of the inputs. In the "
+    "absorbed form W_uk is applied once, to the query, which then meets the latents themselves.",
+    _latent_with(keys=True),
+)
+
+latent_step.mistake(
+    "values made",
+    "The numbers are right, but you make a value of every latent, which overflows on one of the inputs. In the "
+    "absorbed form the latents are averaged, and W_uv is applied once, to the average.",
+    _latent_with(values=True),
+)
 
 latent_step.mistake(
     "divided by the root of Dh",
