@@ -315,13 +315,16 @@ def _latent_inputs(g: torch.Generator) -> list[tuple]:
 
 def _large_keys(g: torch.Generator) -> tuple:
     """Every key would overflow. Moved to the query first, the same numbers are small."""
-    near = lambda size, *shape: size * (1 + 0.05 * torch.randn(*shape, generator=g))
+
+    def near(size: float, *shape: int) -> Tensor:
+        return size * (1 + 0.05 * torch.randn(*shape, generator=g))
+
     maps = near(4e19, 2, 2, 4), 1e-19 * torch.randn(2, 2, 4, generator=g)  # 4 * 4e19 * 1e19 > 3.4e38
     return near(2e-38, 2, 2), torch.randn(2, 2, generator=g), near(1e19, 3, 4), near(1.0, 3, 2), *maps
 
 
 def _large_values(g: torch.Generator) -> tuple:
-    """The first token's value would overflow. Its weight is 0, and in the average its latent does not count."""
+    """The first token's value would overflow. Its weight is 0, so that its latent does not count."""
     q, qr, C, R = (
         torch.randn(2, 3, generator=g),
         torch.ones(2, 2),
@@ -353,7 +356,7 @@ def _latent_with(
     keys: bool = False,
     values: bool = False,
 ) -> Callable[..., Tensor]:
-    """Another divisor, parts of the scores left out, other weights, or keys and values made for every token."""
+    """Another divisor, parts of the scores left out, other weights, or keys and values for every token."""
 
     def variant(q: Tensor, qr: Tensor, C: Tensor, R: Tensor, W_uk: Tensor, W_uv: Tensor) -> Tensor:
         met = ((C @ W_uk.mT) @ q[..., None])[..., 0] if keys else (q[:, None] @ W_uk)[:, 0] @ C.mT
@@ -373,15 +376,15 @@ latent_step.mistake(
 
 latent_step.mistake(
     "keys made",
-    "The numbers are right, but you make a key of every latent, which overflows on one of the inputs. In the "
-    "absorbed form W_uk is applied once, to the query, which then meets the latents themselves.",
+    "The numbers are right, but you make a key of every latent, which overflows on one of the inputs. In "
+    "the absorbed form W_uk is applied once, to the query, which then meets the latents themselves.",
     _latent_with(keys=True),
 )
 
 latent_step.mistake(
     "values made",
-    "The numbers are right, but you make a value of every latent, which overflows on one of the inputs. In the "
-    "absorbed form the latents are averaged, and W_uv is applied once, to the average.",
+    "The numbers are right, but you make a value of every latent, which overflows on one of the inputs. In "
+    "the absorbed form the latents are averaged, and W_uv is applied once, to the average.",
     _latent_with(values=True),
 )
 
