@@ -50,6 +50,7 @@ class Follower:
         self.plain = set(dir(builtins))  # functions that bring nothing new
         self.modules: set[str] = set()  # of names that are plain modules
         self.makers: set[str] = set()  # what is imported from where models and data come from
+        self.parts: dict[str, ast.expr] = {}  # of a loop's names, what it goes through
         self.returned: list[list[Kind]] = []
         self.claims: list[tuple[str | None, Kind]] = []  # names, or None if computed, and kinds
 
@@ -84,6 +85,8 @@ class Follower:
                 self.add(target, self.kind(value))
             case ast.For(target=target, iter=iterated):
                 self.assign(target, self.kind(iterated))
+                names = (part for part in ast.walk(target) if isinstance(part, ast.Name))
+                self.parts |= {part.id: iterated for part in names}
                 for _ in range(2):  # what the end of the body binds, its beginning may read
                     self.branches(node.body)
                 self.branches(node.orelse)
@@ -135,6 +138,7 @@ class Follower:
         """A name has a new value."""
         self.kinds[name] = kind
         self.functions.pop(name, None)
+        self.parts.pop(name, None)
         self.plain.discard(name)
         self.modules.discard(name)
         self.makers.discard(name)
@@ -164,6 +168,12 @@ class Follower:
                 return
             target = inner
         self.kinds[target.id] = self.kinds.get(target.id, NONE) | kind
+        if target.id in self.parts:  # it may be a part of what the loop goes through
+            whole = self.parts.pop(target.id)
+            for name in {part.id for part in ast.walk(whole) if isinstance(part, ast.Name)} - {target.id}:
+                if name not in self.functions and name not in self.plain:
+                    self.add(ast.Name(name), kind)
+            self.parts[target.id] = whole
 
     # --- expressions ---
 
