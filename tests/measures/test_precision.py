@@ -34,7 +34,7 @@ from tformer_lib.training.plan import clip_gradients
 
 SMALL = TransformerConfig(d_model=16, n_heads=2, n_blocks=1)
 VOCAB, N = 37, 12
-WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(chr(97 + i) for i in range(26))]
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvwxyz012345"]
 
 
 def tokens(batch, n=N, seed=0):
@@ -104,7 +104,7 @@ def flow(c, batch):
     velocity = c.numbers(batch, 1, 8, 8, seed=3)
     images = torch.randn(batch, 1, 8, 8, generator=torch.Generator().manual_seed(1)).to(c.dtype)
     drawn = torch.Generator().manual_seed(2)
-    return flow_loss(lambda x, t: velocity, images.float() if c.wide else images, drawn)
+    return flow_loss(lambda x, t: velocity, images, drawn)
 
 
 def recurrent(c):
@@ -169,7 +169,7 @@ NOT_OF_FLOATS = {
     "means": "is handed scores, and adds them in float64",
     "next_sentence_accuracy": "counts right answers",
     "time_per_token": "measures time",
-    "exact_match": "counts right answers",
+    "check_loss": "looks at the shape of a loss",
 }
 
 
@@ -223,7 +223,7 @@ def test_norms_of_gradients(dtype):
     norm = clip_gradients(parameters, 1.0)
     torch.testing.assert_close(norm.double(), wanted, rtol=1e-6, atol=0)
     clipped = torch.cat([p.grad.double().flatten() for p in parameters[:3]]).norm()
-    assert clipped.item() == pytest.approx(1.0, rel=4 * torch.finfo(dtype).eps)
+    assert clipped.item() == pytest.approx(1.0, rel=max(1e-6, 4 * torch.finfo(dtype).eps))
 
 
 def test_the_history_of_a_training_in_half_precision_has_all_digits():

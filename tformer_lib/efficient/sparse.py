@@ -5,7 +5,7 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from tformer_lib.core.attention import Backend
-from tformer_lib.efficient.blocks import attend_blocks
+from tformer_lib.efficient.blocks import attend_blocks, in_blocks
 
 
 class BlockSparse(Backend):
@@ -79,7 +79,7 @@ class BlockSparse(Backend):
             )
         layout = self.layout(-(-n // self.block)).to(q.device)
         counts = layout.sum(dim=1)
-        rows, outputs = [counts.new_zeros(0)], [v.new_zeros(*v.shape[:-2], 0, self.block, v.shape[-1])]
+        rows, outputs = [counts.new_zeros(0)], [in_blocks(v, self.block)[..., :0, :, :]]
         for count in counts.unique().tolist():  # blocks that see equally many are computed together
             rows.append((counts == count).nonzero()[:, 0])
             columns = layout[rows[-1]].nonzero()[:, 1].unflatten(0, (-1, count))
