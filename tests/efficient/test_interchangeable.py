@@ -128,7 +128,7 @@ def test_queries_without_keys_get_zeros(name, precision):
 
 
 @pytest.mark.parametrize("name", [name for name in BACKENDS if any(x in name for x in ONE_SEQUENCE)])
-def test_queries_without_keys_are_refused_where_they_are_one_sequence(name):
+def test_queries_without_keys_are_refused_where_they_are_one_sequence(name, unchecked):
     q, nothing = (torch.randn(2, 2, n, D, dtype=torch.float32) for n in (N, 0))
     with pytest.raises(ValueError, match=r"queries"):
         make(name, torch.float32)(q, nothing, nothing)

@@ -145,8 +145,8 @@ class DeltaAttend(Backend):
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
         keys = key_mask(mask, q, k, causal=True, name="DeltaAttend")
-        rate = self.rate(k).sigmoid()
-        gate = None if self.gate is None else self.gate(k).sigmoid()
+        rate = precise(self.rate(k)).sigmoid()
+        gate = None if self.gate is None else precise(self.gate(k)).sigmoid()
         if keys is not None:  # padding writes nothing, and lets nothing be forgotten
             rate = rate * keys.mT
             gate = None if gate is None else gate.masked_fill(~keys.mT, 1.0)

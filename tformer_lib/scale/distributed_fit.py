@@ -112,7 +112,7 @@ def fit_distributed(
             rounding.
         targets: counts the targets of some rows, of which every part needs one; None says that all parts
             have equally many, and there is a warning if the cross-entropies of the first step show that they
-            have not.
+            have not, unless blocks are compiled.
         checkpoint: a folder, see `save_distributed`. A run that finds a checkpoint in it goes on from there,
             on any number of processes, with either strategy and any `accumulate`. On as many processes and
             in the same way the result is the same to the last bit; otherwise up to rounding, and with
@@ -179,15 +179,16 @@ def fit_distributed(
             model.zero_grad()
             total = torch.zeros((), dtype=torch.float64)
             asked = [_Asked() for _ in parts]
+            counting = step == first and targets is None and backend is None
             for number, (part, share) in enumerate(zip(parts, shares, strict=True)):
                 with _speaking(wrapped, number + 1 == accumulate), _computing(model, precision):
-                    with asked[number] if step == first and targets is None else nullcontext():
+                    with asked[number] if counting else nullcontext():
                         loss = loss_fn(wrapped, part)
                     check_loss(loss)
                     check_depends(loss)
                     (loss * share).backward()
                 total += loss.detach().cpu().double() * share
-            if step == first and targets is None:
+            if counting:
                 _warn_if_unequal([one.count for one in asked])
             total = _mean(total)
             check_finite("the loss", total, step, plan.steps)
