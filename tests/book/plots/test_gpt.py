@@ -73,6 +73,13 @@ def test_rules_are_curves_with_their_last_setting_and_the_real_text():
     assert sides == {"4": "left", "0.1": "right"}  # where the other rules' lines are not
 
 
+def test_settings_of_rules_that_end_together_stand_above_each_other():
+    ends = {"top-k": [(300, 0.9, "8")], "top-p": [(470, 0.95, "0.95")], "min-p": [(471, 0.951, "0.03")]}
+    (axis,) = plots.rules_tried(ends, (450, 0.91)).axes
+    heights = {text.get_text(): text.get_position()[1] for text in axis.texts}
+    assert heights["0.03"] - heights["0.95"] > 10  # points: a line of type
+
+
 def test_the_ladder_has_a_dot_a_model_and_a_colour_a_group():
     (axis,) = FIGURES["ladder"].axes
     counting, gpt = axis.lines

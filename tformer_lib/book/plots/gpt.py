@@ -117,11 +117,15 @@ def rules_tried(
     """
     figure, axis = new_figure(height=3.7)
     looks = ((BLUE, "o"), (RED, "s"), (GREEN, "^"), (ORANGE, "D"))
+    ends: list[tuple[Number, Number]] = []
     for (name, points), (colour, marker) in zip(rules.items(), looks, strict=False):
         across, up = [x for x, _, _ in points], [100 * y for _, y, _ in points]
         axis.plot(across, up, color=colour, marker=marker, label=name)
         first = across[-1] == min(points[-1][0] for points in rules.values())  # the others are on its right
         x, y, side = (-7, -9, "right") if first else (6, 2, "left")
+        if any(abs(across[-1] - a) < 10 and abs(up[-1] - b) < 0.5 for a, b in ends):
+            y += 13  # two rules end at one place: their settings stand above each other
+        ends.append((across[-1], up[-1]))
         axis.annotate(points[-1][2], (across[-1], up[-1]), (x, y), textcoords="offset points", ha=side)
     axis.plot([real[0]], [100 * real[1]], "*", color=GREY, markersize=15, label="held-out text")
     axis.set(xlabel="different words among 1,000", ylabel="known words (per cent)")
