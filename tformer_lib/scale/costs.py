@@ -125,11 +125,12 @@ def block_activations(
 
     Eight vectors of width D for each token: the input and the output of both norms, query, key, value, and
     the merged heads. Then the hidden layer before and after GELU. The plain kernel adds the attention weights
-    twice (before and after empty rows are filled), 2 B H N^2; the fused one adds its own output, B N D, one
-    number for each query and head, and the mask as numbers, N^2. "flash" is a kernel that masks by itself:
-    no mask, and its output is what the heads are merged from. (On a processor, queries that rotary positions
-    have turned lie in another order, and the output is kept twice after all.) Two numbers for each token and
-    norm, mean and deviation, are counted too.
+    twice (before and after empty rows are filled), 2 B H N^2, and keeps queries, keys and the softmax in
+    float32 whatever the model is in. The fused one adds its own output, B N D, one number for each query and
+    head, and the mask as numbers, N^2. "flash" is a kernel that masks by itself: no mask, and its output is
+    what the heads are merged from. (On a processor, queries that rotary positions have turned lie in another
+    order, and the output is kept twice after all.) Two numbers for each token and norm, mean and deviation,
+    are counted too.
 
     Args:
         shape: of the model.
@@ -169,9 +170,10 @@ def block_activations(
 def _attention(shape: GPTShape, batch: int, length: int, kernel: str, e: int) -> tuple[int, int]:
     """Bytes that a kernel keeps beside queries, keys, values and merged heads: in all, and for each token."""
     c, pairs = shape.config, length * length
-    if kernel == "plain":
-        kept = 3 if c.dropout > 0 else 2
-        return kept * batch * c.n_heads * pairs * e + 2 * pairs, 0
+    if kernel == "plain":  # scores and softmax are of float32; the product with the values is not
+        noise = 4 if c.dropout > 0 else 0
+        wider = 2 * c.d_model * (4 - e)  # queries and keys
+        return batch * c.n_heads * pairs * (4 + noise + e) + 2 * pairs, wider
     if kernel == "flash":
         return 0, c.n_heads * 4
     return pairs * e + length, c.d_model * e + c.n_heads * 4
@@ -224,7 +226,7 @@ def recomputed_inputs(shape: GPTShape, batch: int, length: int, precision: str =
 
 
 def outside_activations(shape: GPTShape, batch: int, length: int, precision: str = "float32") -> int:
-    """Bytes kept outside the blocks: final norm, log-probabilities, numbers of tokens, noise of dropout."""
+    """Bytes kept outside the blocks: final norm, log-probabilities in float32, numbers of tokens, noise."""
     _check(shape, batch, length, "plain", precision)
     c, d, rows = shape.config, shape.config.d_model, batch * length
     wide = 2 if precision == "bfloat16" else 4
@@ -237,7 +239,7 @@ def outside_activations(shape: GPTShape, batch: int, length: int, precision: str
         layer = c.norm == "layer"
         norm = rows * ((2 if layer else 3) * d + (2 if layer else 1)) * e
     noise = rows * d * wide if c.dropout > 0 else 0
-    return norm + noise + rows * shape.vocab_size * wide + batch * (length + 1) * IDS + rows * IDS
+    return norm + noise + rows * shape.vocab_size * 4 + batch * (length + 1) * IDS + rows * IDS
 
 
 def forward_flops(shape: GPTShape, batch: int, length: int) -> int:

@@ -109,7 +109,7 @@
   };
 
   // Bytes on each GPU, by part. `stage` is how many parts are shared out: 0 is DDP, 3 is FSDP. `plain` keeps the weights
-  // of attention; else a kernel that masks by itself keeps one number for each query and head.
+  // of attention, its softmax in 32 bits; else a kernel that masks by itself keeps one number for each query and head.
   const gpuMemory = (c, B, N, { gpus = 1, stage = 0, half = false, again = false, plain = false } = {}) => {
     const e = half ? 2 : 4;
     const counts = parameters(c);
@@ -117,9 +117,11 @@
     const block = (counts.attention + counts.MLP) / c.M + 2 * (c.rms ? c.D : 2 * c.D);
     const outside = P - c.M * block;
     const norm = (c.rms ? 3 : 2) * c.D + (c.rms ? 1 : 2);
-    const pairs = plain ? 2 * B * c.H * N * N * e + 2 * N * N : 4 * B * N * c.H;
+    const pairs = plain
+      ? B * c.H * N * N * (4 + e) + 2 * N * N + 2 * B * N * c.D * (4 - e)
+      : 4 * B * N * c.H;
     const one = B * N * e * (2 * norm + 4 * c.D + (c.gated ? 4 : 2) * c.F) + pairs;
-    const rest = B * N * (norm + c.V) * e + 8 * B * (2 * N + 1);
+    const rest = B * N * (norm * e + 4 * c.V) + 8 * B * (2 * N + 1);
     return {
       parameters: (e * P) / (stage > 2 ? gpus : 1),
       gradients: (e * P) / (stage > 1 ? gpus : 1),
