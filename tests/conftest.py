@@ -17,7 +17,7 @@ SHAPED = [
     for path in (ROOT / "tformer_lib").rglob("*.py")
     if "from jaxtyping import" in path.read_text("utf8")
 ]
-CHECKER = tuple(f"tformer_lib.book.exercises.{name}" for name in ("checker", "compare", "limits"))
+CHECKER = tuple(f"tformer_book.kit.exercises.{name}" for name in ("checker", "compare", "limits"))
 # Before anything imports tformer_lib:
 install_import_hook(SHAPED, "beartype.beartype")
 beartype_package(

@@ -104,7 +104,7 @@ def test_a_copy_is_the_same_module(name, again):
 def test_every_module_of_the_library_is_among_them():
     found = set()
     for module in pkgutil.walk_packages(tformer_lib.__path__, "tformer_lib."):
-        if not module.name.startswith("tformer_lib.book") and not module.name.endswith("__main__"):
+        if not module.name.startswith("tformer_book") and not module.name.endswith("__main__"):
             for cls in vars(importlib.import_module(module.name)).values():
                 if inspect.isclass(cls) and issubclass(cls, nn.Module) and cls.__module__ == module.name:
                     found.add(cls)

@@ -6,7 +6,7 @@ yet count.
 
 What imports what in the package is grimp's graph. The imports of tests and notebooks come from their code. A
 name that a package's __init__ hands on counts as an import of the module that defines it: a notebook that
-takes `claim` from `tformer_lib.book` does not depend on all that stands beside it there.
+takes `claim` from `tformer_book` does not depend on all that stands beside it there.
 """
 
 import argparse
@@ -36,13 +36,13 @@ ALSO = (
     ("tformer_lib/*.py", "tests/test_package.py"),  # it imports every module and reads its imports
     ("pyproject.toml", "tests/test_package.py"),
     ("tformer_lib/*.py", "tests/site/test_standins.py"),  # what the API pages import
-    ("book/_drawings/*", "tests/book/drawings"),  # the files that tools/draw_pictures.py writes
-    ("book/_static/*", "tests/book/drawings"),
-    ("tformer_lib/book/recorded/*.json", "tests/book/test_recorded.py"),
-    ("benchmarks/*.py", "tests/book/test_recorded.py"),
+    ("book/site/drawings/*", "tests/book/drawings"),  # the files that tools/draw_pictures.py writes
+    ("book/site/static/*", "tests/book/drawings"),
+    ("tformer_lib/book/recorded/*.json", "tests/book/kit/test_records.py"),
+    ("benchmarks/*.py", "tests/book/kit/test_records.py"),
     ("book/*.ipynb", "tests/notebooks/test_style.py"),
     ("book/0[1-6]_*.ipynb", "tests/tools/test_grown.py"),  # it runs the code that they grow
-    ("book/*.ipynb", "tests/book/exercises/test_exercises.py"),  # it runs the solutions on the pages
+    ("book/*.ipynb", "tests/book/kit/exercises/test_exercises.py"),  # it runs the solutions on the pages
     ("book/*.md", "tests/notebooks/test_style.py"),
     ("references.bib", "tests/notebooks/test_style.py"),
     ("book/*.md", "tests/site"),
@@ -57,8 +57,8 @@ ALSO = (
 )
 # Imports that are made by name as the code runs.
 BY_NAME = (
-    ("tests/book/exercises/test_exercises.py", "tformer_lib.book.exercises.*"),
-    ("tests/book/exercises/test_mutants.py", "tformer_lib.book.exercises.*"),
+    ("tests/book/kit/exercises/test_exercises.py", "tformer_book.kit.exercises.*"),
+    ("tests/book/kit/exercises/test_mutants.py", "tformer_book.kit.exercises.*"),
     ("tests/notebooks/plugin.py", "tests/notebooks/sanitize.cfg"),
 )
 WITHOUT_SITE = ("tests/site/test_commands.py", "tests/site/test_standins.py")  # these need none that is built

@@ -1,16 +1,18 @@
 """Writes the drawings that pages hold as files: cards of chapters, the first page's picture, the floors.
 
-Run it after a change to `tformer_lib/book/drawings` and look at what changed; a test holds the files equal to
+Run it after a change to a drawing or a `card.py` and look at what changed; a test holds the files equal to
 what this writes.
 """
 
+import importlib
 import tomllib
 from pathlib import Path
 
-from tformer_lib.book.drawings.attention import soft_lookup, softmax
-from tformer_lib.book.drawings.cards import card, chapters
-from tformer_lib.book.drawings.drawing import Drawing
-from tformer_lib.book.drawings.layers import layers
+from chapters import chapters
+
+from tformer_book.attention.drawings import soft_lookup, softmax
+from tformer_book.kit.drawings.drawing import Drawing
+from tformer_book.kit.drawings.layers import layers
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -40,10 +42,13 @@ def floors() -> Drawing:
 
 def files() -> dict[str, str]:
     """What is written, by its path: what pages take in, and pictures as files."""
-    found = {f"book/_static/cards/{chapter}.svg": card(chapter).to_inline_svg() for chapter in chapters()}
+    found = {}
+    for chapter in chapters():
+        draw = importlib.import_module(f"tformer_book.{chapter.name}.card").draw
+        found[f"book/{chapter.name}/card.svg"] = draw().to_inline_svg()
     for name, drawing in {"soft_lookup": first_picture()}.items():
-        found[f"book/_drawings/{name}.html"] = drawing.to_html() + "\n"
-        found[f"book/_static/drawings/{name}.svg"] = drawing.to_svg()
+        found[f"book/site/drawings/{name}.html"] = drawing.to_html() + "\n"
+        found[f"book/site/static/drawings/{name}.svg"] = drawing.to_svg()
     return found | {"assets/floors.svg": floors().to_svg()}
 
 

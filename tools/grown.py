@@ -3,7 +3,7 @@
 In Chapters 1 to 6 the cells that define a part of it carry the tag `grown`. Of each, the functions and
 classes are taken, in the order of the chapters; where a later chapter writes a part again, its version takes
 the place of the earlier one, and what nothing uses in the end stays out. `make grown` writes the script to
-_build/grown.py; the site offers it too (`book/_ext/tformer_grown.py`).
+_build/grown.py; the site offers it too (`book/site/extensions/tformer_grown.py`).
 
 Written without `tformer_lib`, so that the site can be built where PyTorch is not installed.
 """
@@ -29,7 +29,7 @@ from torch import nn
 """
 MAIN = """def main(file=None, steps=1200):
     if file is None:
-        from tformer_lib.book.datasets.text import shakespeare
+        from tformer_book.kit.data.text import shakespeare
     text = open(file, encoding="utf8").read() if file else shakespeare("train")
     letters = sorted(set(text))
     ids = torch.tensor([letters.index(letter) for letter in text])

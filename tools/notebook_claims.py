@@ -1,4 +1,4 @@
-"""The claims in a notebook's outputs, as `tformer_lib.book.claims` leaves them there.
+"""The claims in a notebook's outputs, as `tformer_book.kit.claims` leaves them there.
 
 Written without `tformer_lib`, so that the site can be built where PyTorch is not installed.
 """
@@ -32,7 +32,7 @@ def titled(cell: Mapping[str, Any]) -> bool:
 
 
 def number_text(value: float, unit: str = "") -> str:
-    """As in `tformer_lib.book.claims`: 148,176 or 0.3548 or 4.178 × 10⁻⁵, with the unit."""
+    """As in `tformer_book.kit.claims`: 148,176 or 0.3548 or 4.178 × 10⁻⁵, with the unit."""
     if abs(value) < 1e12 and (value == round(value) or abs(value) >= 1000):
         text = f"{value + 0.0:,.0f}"
     else:
@@ -44,5 +44,5 @@ def number_text(value: float, unit: str = "") -> str:
 
 
 def band_text(low: float, high: float) -> str:
-    """As in `tformer_lib.book.claims`: the band in words."""
+    """As in `tformer_book.kit.claims`: the band in words."""
     return "exactly" if low == high else f"{number_text(low)} to {number_text(high)}"

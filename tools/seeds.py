@@ -1,4 +1,4 @@
-"""Every claim of a notebook under other seeds: `python tools/seeds.py book/07_bert.ipynb --seeds 1 2 3`.
+"""Every claim of a notebook under other seeds: `python tools/seeds.py book/bert/chapter.ipynb --seeds 1 2 3`.
 
 A band must hold by more than luck. The notebook is run once for each number that `--seeds` names, which is
 added to every seed that stands in its cells (`seed_everything(0)`, `manual_seed(0)`, `seed=0`); seeds inside
@@ -24,7 +24,7 @@ SEED = re.compile(
     r"(\b(?:seed_everything|manual_seed|default_rng|RandomState)\(|\bseed=|\brandom_state=)(\d+)\b"
 )
 RECORDER = f"""
-import tformer_lib.book
+import tformer_book
 from IPython.display import display
 
 def claim(name, value, band, *words):
@@ -32,7 +32,7 @@ def claim(name, value, band, *words):
     numbers = {{k: float(v.detach() if hasattr(v, "detach") else v) for k, v in numbers.items()}}
     display({{"{CLAIM}": {{"name": name, **numbers}}}}, raw=True)
 
-tformer_lib.book.claim = tformer_lib.book.claims.claim = claim
+tformer_book.claim = tformer_book.kit.claims.claim = claim
 """
 
 

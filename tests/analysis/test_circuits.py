@@ -16,7 +16,7 @@ from tformer_lib.analysis import (
     record,
     repeated_tokens,
 )
-from tformer_lib.book.models.attention_only import attention_only, built_induction
+from tformer_book.inside.models.attention_only import attention_only, built_induction
 from tformer_lib.core.positions import LearnedPositions, Rotary
 
 VOCAB, PERIOD = 10, 7

@@ -75,7 +75,7 @@ def computed(backend, inputs, mask, autocast):
 
 def all_backends(kind=Backend):
     for one in kind.__subclasses__():
-        if one.__module__.startswith("tformer_lib.") and not one.__module__.startswith("tformer_lib.book"):
+        if one.__module__.startswith("tformer_lib.") and not one.__module__.startswith("tformer_book"):
             yield one.__name__
         yield from all_backends(one)
 

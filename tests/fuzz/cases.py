@@ -36,9 +36,9 @@ from tformer_lib import (
     causal_mask,
     padding_mask,
 )
-from tformer_lib.book import check
-from tformer_lib.book.exercises import exercise_names
-from tformer_lib.book.models.recall import RecallModel, recall_loss
+from tformer_book import check
+from tformer_book.kit.exercises import exercise_names
+from tformer_book.long_sequences.models.recall import RecallModel, recall_loss
 from tformer_lib.core.attention import Attend, FusedAttend
 from tformer_lib.core.cache import KVCache, LayerCache
 from tformer_lib.core.positions import ALiBi, LearnedPositions, RelativeBias, Rotary, sinusoidal

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from tformer_lib.book.datasets.toy import reversal
+from tformer_book.kit.data.toy import reversal
 from tformer_lib.data import BOS, EOS, PAD
 from tformer_lib.models.recurrent import (
     AdditiveAttention,

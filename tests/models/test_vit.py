@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tformer_lib import record_attention
-from tformer_lib.book.published import PUBLISHED
+from tformer_book.kit.published import PUBLISHED
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.patches import to_patches
 from tformer_lib.core.positions import Rotary2D

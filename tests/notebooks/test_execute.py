@@ -7,15 +7,15 @@ import nbformat
 import pytest
 
 from tests.notebooks.conftest import Cell, write_notebook
-from tformer_lib.book.plots.style import new_figure
+from tformer_book.kit.plot_style import new_figure
 
 FIGURE = (
-    "from tformer_lib.book.plots.style import new_figure\nfigure, axis = new_figure()\naxis.plot([1, 2]);"
+    "from tformer_book.kit.plot_style import new_figure\nfigure, axis = new_figure()\naxis.plot([1, 2]);"
 )
 CELLS = [
     Cell("import os, time\nprint(hash('a'), os.listdir())\nprint('twice')"),
     Cell(FIGURE + "\nfigure"),
-    Cell("from tformer_lib.book import claim\nclaim('a', 1, (0, 2), 't')"),
+    Cell("from tformer_book import claim\nclaim('a', 1, (0, 2), 't')"),
     Cell("begin = time.perf_counter()\nprint(time.time())", tags=("nbval-ignore-output", "timing")),
     Cell("claim('b', time.perf_counter() - begin, (0, 9), 't', 's')", tags=("timing",)),
     Cell("axis.set_title(f'{time.time_ns()} ns'); figure", tags=("nbval-ignore-output", "timing")),

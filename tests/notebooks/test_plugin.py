@@ -17,8 +17,8 @@ from tests.notebooks.conftest import Cell, commit, run_plugin
 SETUP = """
 import random
 import numpy as np
-from tformer_lib.book import claim
-from tformer_lib.book.plots.style import new_figure
+from tformer_book import claim
+from tformer_book.kit.plot_style import new_figure
 
 def curve(a=1.0, label="", height=3.2, empty=()):
     figure, axes = new_figure(2, 1, height=height)

@@ -6,7 +6,7 @@ import seeds
 from tests.notebooks.conftest import Cell, commit
 
 CELLS = [
-    Cell("import torch\n\nfrom tformer_lib.book import claim\n\ntorch.manual_seed(0);"),
+    Cell("import torch\n\nfrom tformer_book import claim\n\ntorch.manual_seed(0);"),
     Cell("x = torch.rand(1000)\nclaim('a.mean', x.mean(), (0.4, 0.6), 't')"),
     Cell("claim('a.first', x[0], (x[0] - 1e-4, x[0] + 1e-4), 't')"),
     Cell("first = float(x[0])\nprint(first)", tags=("nbval-ignore-output",)),

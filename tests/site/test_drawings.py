@@ -4,7 +4,7 @@ import pytest
 
 from tests.book.drawings.examples import EXAMPLES
 from tests.site.pages import ROOT, toc_pages
-from tformer_lib.book.drawings import cards
+from tformer_book.kit.drawings import cards
 
 PAPER = {"light": ("#ffffff", "#222832"), "dark": ("#121212", "#ced6dd")}  # the theme's page and text
 SETTINGS = [(scheme, width) for scheme in PAPER for width in (360, 1440)]
@@ -76,7 +76,7 @@ FAULTS = ("overlap", "outside", "size", "contrast", "wide")
 @pytest.fixture(scope="module")
 def sheet() -> str:
     """A page of all drawings, as wide as the site's column."""
-    rules = (ROOT / "book/_static/drawings.css").read_text("utf8")
+    rules = (ROOT / "book/site/static/drawings.css").read_text("utf8")
     papers = "".join(
         f'html[data-theme="{theme}"] body {{ background: {paper}; color: {ink}; }}'
         for theme, (paper, ink) in PAPER.items()
@@ -177,7 +177,7 @@ def test_cards_name_their_chapter_and_are_links(tmp_path):
     for name in chapters:
         (tmp_path / f"{name}.md").write_text(f"# Title of {name}\n")
     (tmp_path / "conf.py").write_text(
-        f"import sys\nsys.path.insert(0, {str(ROOT / 'book/_ext')!r})\n"
+        f"import sys\nsys.path.insert(0, {str(ROOT / 'book/site/extensions')!r})\n"
         "extensions = ['myst_parser', 'sphinx_external_toc', 'tformer_drawings']\n"
         "external_toc_path = '_toc.yml'\nhtml_theme = 'basic'\n"
     )

@@ -9,7 +9,7 @@ from axe_playwright_python.sync_playwright import Axe
 
 from tests.site.pages import ROOT
 
-sys.path.insert(0, str(ROOT / "book" / "_ext"))
+sys.path.insert(0, str(ROOT / "book" / "site" / "extensions"))
 import tformer_dark
 import tformer_figures
 

@@ -17,7 +17,7 @@ from sphinx.util.inventory import InventoryFile
 
 import tformer_lib
 from tests.site.pages import ROOT, chapter_pages, toc_pages
-from tformer_lib.book.exercises.registry import CHAPTERS
+from tformer_book.kit.exercises.registry import CHAPTERS
 
 LOADED = (("script", "src"), ("img", "src"), ("source", "src"), ("iframe", "src"), ("link", "href"))
 NOT_LOADED = {"canonical", "author", "next", "prev", "index", "search"}
@@ -122,7 +122,7 @@ def test_a_chapter_has_its_buttons_and_neighbours(site, path):
 def public_names() -> list[str]:
     """Every public name of the package, by the module that defines it."""
     names = set()
-    chapters = {f"tformer_lib.book.exercises.{chapter}" for chapter in CHAPTERS}  # these hold answers
+    chapters = {f"tformer_book.kit.exercises.{chapter}" for chapter in CHAPTERS}  # these hold answers
     for info in pkgutil.walk_packages(tformer_lib.__path__, "tformer_lib."):
         if info.name in chapters or info.name.split(".")[-1].startswith("_"):
             continue

@@ -12,9 +12,9 @@ from tests.site.pages import ROOT
 @pytest.fixture(scope="module")
 def extension():
     """Imports one of the site's extensions, as Sphinx does."""
-    sys.path.insert(0, str(ROOT / "book" / "_ext"))
+    sys.path.insert(0, str(ROOT / "book" / "site" / "extensions"))
     yield importlib.import_module
-    sys.path.remove(str(ROOT / "book" / "_ext"))
+    sys.path.remove(str(ROOT / "book" / "site" / "extensions"))
 
 
 @pytest.fixture

@@ -19,13 +19,13 @@ from tests.site.pages import ROOT, eventually
 from tformer_lib.analysis.ablation import mask_heads
 from tformer_lib.analysis.activations import ablate
 from tformer_lib.analysis.weights import attention_weights
-from tformer_lib.book.exercises.attention import nadaraya_watson
-from tformer_lib.book.live import FILE, as_script, from_json, live_model
-from tformer_lib.book.models.attention_only import built_induction
-from tformer_lib.book.models.recipes import MODERN
-from tformer_lib.book.published import PUBLISHED, forward_flops_per_token
-from tformer_lib.book.published_runs import RUNS
-from tformer_lib.book.recorded import recorded
+from tformer_book.attention.exercises import nadaraya_watson
+from tformer_book.kit.live import FILE, as_script, from_json, live_model
+from tformer_book.inside.models.attention_only import built_induction
+from tformer_book.kit.models.recipes import MODERN
+from tformer_book.kit.published import PUBLISHED, forward_flops_per_token
+from tformer_book.scale.published_runs import RUNS
+from tformer_book.kit.records import recorded
 from tformer_lib.core.attention import Attend
 from tformer_lib.core.positions import Rotary
 from tformer_lib.core.transformer import TransformerConfig
@@ -41,8 +41,8 @@ from tformer_lib.scale.costs import (
     training_days,
 )
 
-LIVE = ROOT / "book" / "_static" / "live"
-FIGURES = yaml.safe_load((ROOT / "book" / "live.yml").read_text("utf8"))
+LIVE = ROOT / "book" / "site" / "static" / "live"
+FIGURES = yaml.safe_load((ROOT / "book" / "site" / "live.yml").read_text("utf8"))
 DATA = ("logits.js", "attention.js", "patching.js")  # numbers, not programs
 MADE = ("model_weights.js",)  # when the site is built
 PAGES = {name: f"book/{'live_model' if name == 'live-model' else 'play'}.html" for name in FIGURES}
@@ -1175,9 +1175,9 @@ def test_an_error_that_is_left_is_not_shown_as_none(play):
 
 
 def test_the_model_has_met_speakers_in_the_form_in_which_it_is_asked():
-    from tformer_lib.book.datasets.text import shakespeare
+    from tformer_book.kit.data.text import shakespeare
 
-    start = re.search(r'text: "(\w+:)\\n', (ROOT / "book/_static/live/live_model.js").read_text("utf8"))
+    start = re.search(r'text: "(\w+:)\\n', (ROOT / "book/site/static/live/live_model.js").read_text("utf8"))
     asked = re.search(r"\(([A-Z]+:)\)", FIGURES["live-model"]["task"])
     for name in (start.group(1), asked.group(1)):
         assert shakespeare("train").count(f"\n{name}\n") > 20

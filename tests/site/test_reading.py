@@ -123,7 +123,7 @@ def test_neighbours_that_show_nothing_but_code_are_one_fold(site, path):
 @pytest.fixture(scope="module")
 def reading():
     with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ROOT / "book" / "_ext"))
+        patch.syspath_prepend(str(ROOT / "book" / "site" / "extensions"))
         import tformer_reading
 
         yield tformer_reading

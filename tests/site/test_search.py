@@ -239,7 +239,7 @@ def test_a_failure_says_what_is_wrong(records, tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def words():
-    sys.path.insert(0, str(ROOT / "book" / "_ext"))
+    sys.path.insert(0, str(ROOT / "book" / "site" / "extensions"))
     import tformer_search
 
     return tformer_search

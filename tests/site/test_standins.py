@@ -28,7 +28,7 @@ class Hiding:
 sys.meta_path[:] = [Hiding() if finder is PathFinder else finder for finder in sys.meta_path]
 left = []
 if how == "stand-ins":
-    sys.path.insert(0, root + "/book/_ext")
+    sys.path.insert(0, root + "/book/site/extensions")
     import tformer_api
     tformer_api.import_package()
     left = sorted({name.split(".")[0] for name in sys.modules} & set(tformer_api.STANDINS))

@@ -123,33 +123,33 @@ def book():
 
 
 def test_a_chapter_s_figures_reach_that_chapter_alone(book):
-    made = tool.plan(book, ["tformer_lib/book/plots/vit.py"])
+    made = tool.plan(book, ["book/vit/plots.py"])
     assert list(made.tests) == [
-        "book/10_vit.ipynb",  # what takes longest begins
-        "tests/book/plots/test_vit.py",
+        "book/vit/chapter.ipynb",  # what takes longest begins
+        "tests/book/vit/test_plots.py",
         "tests/site/test_standins.py",
         "tests/test_package.py",
     ]
-    assert made.style == ["tformer_lib/book/plots/vit.py"]
+    assert made.style == ["book/vit/plots.py"]
     assert any("make test" in left for left in made.left)
 
 
 def test_a_chapter_s_exercises_reach_that_chapter_and_the_solutions(book):
-    made = tool.plan(book, ["tformer_lib/book/exercises/positions.py"])
-    assert [t for t in made.tests if t.endswith(".ipynb")] == ["book/05_positional_embeddings.ipynb"]
-    assert "tests/book/exercises/test_exercises.py" in made.tests
+    made = tool.plan(book, ["book/positions/exercises.py"])
+    assert [t for t in made.tests if t.endswith(".ipynb")] == ["book/positions/chapter.ipynb"]
+    assert "tests/book/kit/exercises/test_exercises.py" in made.tests
 
 
 def test_a_chapter_s_text_brings_its_style_and_not_the_site(book):
-    made = tool.plan(book, ["book/02_attention.ipynb"])
-    assert {"book/02_attention.ipynb", "tests/notebooks/test_style.py"} <= set(made.tests)
+    made = tool.plan(book, ["book/attention/chapter.ipynb"])
+    assert {"book/attention/chapter.ipynb", "tests/notebooks/test_style.py"} <= set(made.tests)
     assert not any(tool.needs_site(t) for t in made.tests)
     assert "the built site (`make test`)" in made.left
 
 
 def test_attention_reaches_nearly_everything(book):
     reached = tool.plan(book, ["tformer_lib/core/attention.py"]).tests
-    assert {"book/02_attention.ipynb", "book/06_transformer.ipynb", "tests/core/test_masks.py"} <= set(
+    assert {"book/attention/chapter.ipynb", "book/transformer/chapter.ipynb", "tests/core/test_masks.py"} <= set(
         reached
     )
 
@@ -163,7 +163,7 @@ def test_the_tests_conftest_and_the_notebooks_plugin(book):
 
 
 @pytest.mark.parametrize(
-    "file", ["_config.yml", "book/_static/tformer.css", "book/index.md", "book/_ext/x.py"]
+    "file", ["_config.yml", "book/site/static/tformer.css", "book/index.md", "book/site/extensions/x.py"]
 )
 def test_the_site_s_files_bring_the_site_s_tests(book, file):
     assert "tests/site" in tool.plan(book, [file]).tests

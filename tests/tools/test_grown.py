@@ -159,4 +159,4 @@ def test_it_runs_on_a_text(script, tmp_path):
 
 
 def test_the_site_offers_it():
-    assert "tformer_grown: book/_ext" in (ROOT / "_config.yml").read_text("utf8")
+    assert "tformer_grown: book/site/extensions" in (ROOT / "_config.yml").read_text("utf8")

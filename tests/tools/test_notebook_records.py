@@ -13,8 +13,8 @@ START = """
 import math
 import torch
 from statistics import mean
-from tformer_lib.book import claim
-from tformer_lib.book.recorded import recorded
+from tformer_book import claim
+from tformer_book.kit.records import recorded
 from tformer_lib.training import fit, seed_everything
 lab = recorded("lab")["results"]
 STEPS, names = 100, ("a", "b")
@@ -124,7 +124,7 @@ def test_the_book(path):
 
 
 def test_a_chapter_that_has_both():
-    cells = json.loads((ROOT / "book/08b_modern_decoder.ipynb").read_text("utf8"))["cells"]
+    cells = json.loads((ROOT / "book/modern_decoder/chapter.ipynb").read_text("utf8"))["cells"]
     names = from_record(cells)
     old = {"modern.rung_muon", "modern.back_qk_norm", "modern.race_time", "modern.smol_wiki"}
     assert old <= names  # from functions, loops and comprehensions

@@ -1,0 +1,302 @@
+"""Drawings of the chapter on GPT. Every word and number in them comes in as an argument."""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from tformer_book.kit.drawings.drawing import Drawing
+from tformer_book.kit.drawings.lettering import Pixels, listed, width_of
+from tformer_book.kit.drawings.primitives import PHONE, Scene
+from tformer_book.kit.drawings.roles import KEY, QUERY, STREAM, VALUE, WEIGHTS
+
+
+def legend(scene: Scene, y: Pixels, entries: Mapping[str, Mapping[str, Any]]) -> Pixels:
+    """Small boxes with what they mean, in as many lines as it takes; returns where the next line begins."""
+    x = 0.0
+    for words, paint in entries.items():
+        wide = 30 + width_of(words, scene.size)
+        if x and x + wide > scene.width:
+            x, y = 0.0, y + 26
+        scene.box(x, y, 22, 18, **paint)
+        scene.text(x + 28, y + 9, words, anchor="start")
+        x += wide + 16
+    return y + 26
+
+
+def questions(words: Sequence[str], *, title: str = "One line, a question after every token") -> Drawing:
+    """The causal mask in words: a row for each prefix, what it may read, and what it is asked for.
+
+    Args:
+        words: a text; all but the last are read, all but the first are asked for.
+        title: what it shows.
+
+    Raises:
+        ValueError: if there are fewer than two words.
+    """
+    words = listed(words, "words")
+    if len(words) < 2:
+        raise ValueError("a text of one token asks no question")
+    asked = "; ".join(
+        f"{n}: reads {' '.join(words[:n])}, is asked for {words[n]}" for n in range(1, len(words))
+    )
+    description = (
+        f"The text {' '.join(words)}, written once in each of {len(words) - 1} rows. In row n the first n "
+        "tokens may be read, the next one is asked for, in full colour, and what follows is hatched: the "
+        f"mask hides it. Rows: {asked}. One pass computes all rows."
+    )
+
+    def layout(room: Pixels, size: Pixels) -> Scene:
+        scene = Scene(room, size=size)
+        places, fits = scene.places(0, room, words, gap=5)
+        scene.text(0, 8, f"{len(words)} tokens, {len(words) - 1} questions:", anchor="start", bold=True)
+        for n in range(1, len(words)):
+            y = 24 + (n - 1) * 38
+            for i, (word, (x, wide)) in enumerate(zip(words, places, strict=True)):
+                paint: dict[str, Any] = {"role": KEY}
+                if i == n:
+                    paint = {"role": QUERY, "strength": "full"}
+                elif i > n:
+                    paint = {"role": WEIGHTS, "strength": "faint", "masked": True}
+                scene.token(x, y, "" if i > n else word, wide, size=fits, **paint)
+        hidden: dict[str, Any] = {"role": WEIGHTS, "strength": "faint", "masked": True}
+        keys: dict[str, dict[str, Any]] = {
+            "is read": {"role": KEY},
+            "is asked for": {"role": QUERY, "strength": "full"},
+        }
+        scene.height = legend(scene, 24 + (len(words) - 1) * 38 + 6, {**keys, "is hidden": hidden})
+        return scene
+
+    return Drawing(title, description, layout(560, 15), layout(PHONE, 13.5))
+
+
+def packed_window(
+    stream: Sequence[str],
+    start: int,
+    length: int,
+    end: str,
+    *,
+    title: str = "A window of a packed stream, and its targets moved by one",
+) -> Drawing:
+    """Documents in one stream with a stop token between; a window of N + 1 tokens; inputs and targets.
+
+    Args:
+        stream: the tokens of all documents, one after the other.
+        start: where the window begins.
+        length: N, how many tokens are read.
+        end: the token that ends a document.
+        title: what it shows.
+
+    Raises:
+        ValueError: if the window does not lie inside the stream.
+    """
+    stream = listed(stream, "stream")
+    if start < 0 or length < 1 or start + length + 1 > len(stream):
+        raise ValueError(f"{length + 1} tokens from {start} on do not lie among {len(stream)}")
+    read, asked = stream[start : start + length], stream[start + 1 : start + length + 1]
+    described = "; ".join(f"{a} asks for {b}" for a, b in zip(read, asked, strict=True))
+    description = (
+        f"Three rows. The stream: {' '.join(stream)}, in which {end} ends a document; the window of "
+        f"{length + 1} tokens is coloured. Read: its first {length} tokens. Asked for: its last {length}, "
+        f"each below the token before it. {described}."
+    )
+
+    def layout(room: Pixels, size: Pixels) -> Scene:
+        scene = Scene(room, size=size)
+        places, fits = scene.places(0, room, stream, gap=5)
+        scene.text(0, 8, f"the stream, and a window of N + 1 = {length + 1}", anchor="start", muted=True)
+        for i, (word, (x, wide)) in enumerate(zip(stream, places, strict=True)):
+            inside = start <= i <= start + length
+            role = None if not inside else VALUE if word == end else KEY
+            strength = "pale" if inside else "faint"
+            scene.token(x, 20, word, wide, size=fits, role=role, strength=strength)
+        scene.text(0, 74, "read: the first N", anchor="start", muted=True)
+        scene.text(0, 156, "asked for: the last N, moved by one", anchor="start", muted=True)
+        for i in range(length):
+            x, wide = places[start + i]
+            role = VALUE if read[i] == end else KEY
+            scene.token(x, 86, read[i], wide, size=fits, role=role)
+            scene.arrow((x, 118), (x, 144), width=2)
+        column = [places[start + i][0] for i in range(length)]
+        edges = [0.0, *((a + b) / 2 for a, b in pairwise(column)), room]
+        for i, (x, word) in enumerate(zip(column, asked, strict=True)):
+            wide = min(2 * min(x - edges[i], edges[i + 1] - x) - 4, width_of(word, fits) + 16)
+            scene.token(x, 168, word, wide, size=fits, role=QUERY, strength="full")
+        scene.height = 202
+        return scene
+
+    return Drawing(title, description, layout(600, 15), layout(PHONE, 13.5))
+
+
+def growing_cache(
+    words: Sequence[str],
+    prompt: int,
+    rows: int = 3,
+    *,
+    title: str = "The cache: prefill, then one column a token",
+) -> Drawing:
+    """K and V of one head as they grow: all columns of the prompt at once, then a column for each token.
+
+    Args:
+        words: the prompt and what is written after it.
+        prompt: how many tokens the prompt has.
+        rows: how many rows, D_h, the matrices are drawn with.
+        title: what it shows.
+
+    Raises:
+        ValueError: if nothing is read, or nothing is written.
+    """
+    words = listed(words, "words")
+    if not 0 < prompt < len(words) or rows < 1:
+        raise ValueError(f"a prompt of {prompt} among {len(words)} tokens, and {rows} rows")
+    steps = [(prompt, prompt)] + [(n, 1) for n in range(prompt + 1, len(words) + 1)]
+    described = " ".join(
+        f"Decode: {words[n - 1]} brings one column to each, {n - 1} are read from the cache."
+        for n, _ in steps[1:]
+    )
+    description = (
+        f"One panel below or beside the other. Prefill: the prompt {' '.join(words[:prompt])} is read in one "
+        f"pass, {prompt} columns of K and of V are computed and kept. {described} Computed columns are in "
+        "full colour, kept ones pale."
+    )
+
+    def panel(scene: Scene, x: Pixels, y: Pixels, n: int, new: int, cell: Pixels) -> None:
+        name = f"prefill: {new} at once" if new > 1 or n == new else "decode: 1 more"
+        scene.text(x, y + 8, name, anchor="start", bold=True)
+        for j, word in enumerate(words[:n]):
+            fresh = j >= n - new
+            scene.token(x + 20 + (j + 0.5) * cell, y + 22, word, cell - 4, 28, size=scene.size,
+                        role=STREAM, strength="full" if fresh else "faint")  # fmt: skip
+        for k, (letter, role) in enumerate((("K", KEY), ("V", VALUE))):
+            top = y + 62 + k * (rows * 16 + 12)
+            scene.text(x, top + rows * 8, letter, anchor="start", bold=True)
+            for i in range(rows):
+                for j in range(n):
+                    fresh = j >= n - new
+                    scene.box(
+                        x + 20 + j * cell,
+                        top + i * 16,
+                        cell,
+                        16,
+                        role=role,
+                        strength="full" if fresh else "pale",
+                    )
+        scene.text(
+            x + 20, y + 62 + 2 * (rows * 16 + 12) + 4, f"D_{{h}} × {n} each", anchor="start", muted=True
+        )
+
+    tall = 62 + 2 * (rows * 16 + 12) + 14
+
+    def layout(size: Pixels, *, stacked: bool) -> Scene:
+        scene = Scene(PHONE if stacked else 0, size=size)
+        cell = max(width_of(word, size) for word in words) + 14
+        x = y = 0.0
+        for n, new in steps:
+            panel(scene, x, y, n, new, cell)
+            if stacked:
+                y += tall + 20
+            else:
+                x += max(20 + n * cell, 150) + 26
+        scene.height = (y if stacked else tall + 16) + 30
+        if not stacked:
+            scene.width = x - 26
+        computed = {
+            "computed now: K": {"role": KEY, "strength": "full"},
+            "V": {"role": VALUE, "strength": "full"},
+        }
+        kept = {"kept": {"role": KEY}}
+        scene.height = legend(scene, scene.height - 28, {**computed, **kept})
+        return scene
+
+    return Drawing(title, description, layout(14, stacked=False), layout(13.5, stacked=True))
+
+
+def jumping_window(
+    starts: Mapping[int, int], context: int, *, title: str = "The window stays while it fills, then jumps"
+) -> Drawing:
+    """Which tokens of a growing text a model sees, row by row, and where the cache has to be built anew.
+
+    Args:
+        starts: from a length of the text to the place where its window begins, in ascending order.
+        context: the longest window.
+        title: what it shows.
+
+    Raises:
+        ValueError: if there is no length, or a window does not fit.
+    """
+    lengths = listed(starts, "starts")
+    if any(not 0 <= n - starts[n] <= context for n in lengths):
+        raise ValueError(f"a window holds at most {context} tokens")
+    before = dict(zip(lengths[1:], lengths, strict=False))
+    jumps = [n for n in lengths if n in before and starts[n] != starts[before[n]]]
+    rows = "; ".join(f"{n} tokens: sees {starts[n] + 1} to {n}" for n in lengths)
+    description = (
+        f"A row for each length of the text, a cell for each token. {rows}. New cells are in full colour. "
+        f"Where the window jumps, at {', '.join(map(str, jumps)) or 'no length'}, all is read anew."
+    )
+
+    def layout(room: Pixels, size: Pixels) -> Scene:
+        scene = Scene(room, size=size)
+        label, right, tall = 30.0, 62.0, 20.0
+        cell = (room - label - right) / max(lengths)
+        dropped: dict[str, Any] = {"role": None, "strength": "faint", "masked": True}
+        scene.text(0, 8, "length", anchor="start", muted=True)
+        scene.text(room, 8, "reads", anchor="end", muted=True)
+        for i, n in enumerate(lengths):
+            y = 22 + i * (tall + 4)
+            scene.text(label - 8, y + tall / 2, str(n), anchor="end")
+            new = n - starts[n] if n in jumps else 1
+            for j in range(n):
+                seen = j >= starts[n]
+                paint: dict[str, Any] = {"role": KEY, "strength": "full" if j >= n - new else "pale"}
+                if not seen:
+                    paint = dropped
+                scene.box(label + j * cell, y, cell - 2, tall, **paint)
+            scene.text(room, y + tall / 2, str(new), anchor="end", bold=n in jumps)
+        keys: dict[str, dict[str, Any]] = {
+            "read now": {"role": KEY, "strength": "full"},
+            "in the cache": {"role": KEY},
+        }
+        y = 22 + len(lengths) * (tall + 4) + 6
+        scene.height = legend(scene, y, {**keys, "dropped": dropped})
+        return scene
+
+    return Drawing(title, description, layout(520, 15), layout(PHONE, 13.5))
+
+
+def interleaved(examples: int, *, title: str = "Examples and answers as one text") -> Drawing:
+    """x and y as tokens by turns, causal blocks above them, a prediction of y above each x.
+
+    Args:
+        examples: how many pairs.
+        title: what it shows.
+
+    Raises:
+        ValueError: if there is none.
+    """
+    if examples < 1:
+        raise ValueError(f"examples: expected at least one, got {examples}")
+    names = [f"{letter}_{{{k}}}" for k in range(1, examples + 1) for letter in "xy"]
+    description = (
+        f"{examples} examples as {2 * examples} tokens, x and y by turns, under causal blocks. Above each x "
+        "stands a prediction of its y, which has read the examples before it and this x, but not this y. "
+        "What comes out above a y is not used."
+    )
+
+    def layout(room: Pixels, size: Pixels) -> Scene:
+        scene = Scene(room, size=size)
+        step = room / len(names)
+        for i, name in enumerate(names):
+            x, is_x = (i + 0.5) * step, i % 2 == 0
+            if is_x:
+                guess = "ŷ" + name[1:]
+                scene.token(x, 22, guess, step - 6, role=QUERY, strength="full")
+                scene.arrow((x, 82), (x, 54), role=QUERY, width=2)
+            scene.arrow((x, 150), (x, 124), role=STREAM, width=2)
+            scene.token(x, 150, name, step - 6, role=KEY if is_x else VALUE)
+        scene.box(0, 84, room, 38, "causal blocks", role=STREAM, radius=6)
+        scene.text(0, 8, "guesses of y, each before it is read", anchor="start", muted=True)
+        scene.text(0, 194, "tokens: each x and each y by a linear map", anchor="start", muted=True)
+        scene.height = 206
+        return scene
+
+    return Drawing(title, description, layout(520, 15), layout(PHONE, 13.5))

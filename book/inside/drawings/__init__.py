@@ -1,0 +1,1 @@
+"""The drawings of the chapter on inside a transformer."""

@@ -1,0 +1,1 @@
+"""What several chapters need: claims, tables, records, figures, exercises, data."""

@@ -1,0 +1,306 @@
+"""How an exercise is checked: beside its reference and, where the two differ, beside known mistakes."""
+
+import copy
+import difflib
+import random
+import re
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from tformer_book.kit.exercises.compare import (
+    Pair,
+    brief,
+    describe,
+    diagnose,
+    difference,
+    leaves,
+    pairs,
+    same,
+    size,
+)
+from tformer_book.kit.exercises.limits import TimeUpError, limited
+from tformer_book.kit.exercises.registry import Exercise, exercises
+from tformer_lib.numbers import real
+
+SEED = 0
+SHAPES = re.compile(r"size of tensor a .* must match|shapes cannot be multiplied|could not be broadcast")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What `check` found; a cell that ends in it shows `message`, in lines of 80 columns."""
+
+    passed: bool  # whether every input gave the right answer
+    message: str  # what is wrong, in words
+    mistake: str | None = None  # the name of the mistake that was recognised, if one was
+    inputs: tuple | None = None  # where it did not pass: the arguments of the input that the message is about
+    answer: Any = None  # what the candidate returned on them; an error in words if it raised
+    expected: Any = None  # what the reference returns on them
+
+    def __repr__(self) -> str:
+        wrap = textwrap.TextWrapper(80, subsequent_indent="    ", break_on_hyphens=False)
+        return "\n".join(map(wrap.fill, self.message.splitlines()))  # a line that is one stays one
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+
+def check(name: str, candidate: Any, *, seconds: float | None = 10.0) -> Verdict:
+    """Runs `candidate` on random and edge inputs and says that it passed, or what is wrong with it.
+
+    Whatever the candidate does is a verdict, not an error: it may raise, leave by `sys.exit`, not return, or
+    change its arguments, which is wrong as well. Only an interrupt goes through. The random generators are
+    afterwards as they were.
+
+    Args:
+        name: the exercise's name, for instance "attention.softmax_columns".
+        candidate: the reader's function.
+        seconds: how much processor time it may take on one input (ten times as much may pass on the clock);
+            as long as it likes if None. It is broken off between two steps of Python: a single long call into
+            PyTorch or NumPy comes to its end first.
+
+    Returns:
+        A verdict that is true when every input gave the right answer, and shows its message. Otherwise it
+        holds the smallest input on which the answer is wrong, the answer, and the expected one.
+
+    Raises:
+        KeyError: if there is no exercise of this name.
+        TypeError: if the candidate cannot be called, or `seconds` is no number.
+        ValueError: if `seconds` is not positive.
+    """
+    seconds = None if seconds is None else real("seconds", seconds, "(0, inf)")
+    known = exercises()
+    if name not in known:
+        raise KeyError(_unknown(name, list(known)))
+    if not callable(candidate):
+        raise TypeError(f"check needs a function to call, got {type(candidate).__name__}")
+    with _generators_left_alone():
+        return _verdict(known[name], candidate, seconds)
+
+
+def _unknown(name: str, known: list[str]) -> str:
+    """What a reader meant who mistyped a name: those like it, else the chapter's, else the chapters."""
+    like = difflib.get_close_matches(str(name), known, n=3, cutoff=0.6)
+    if like:
+        return f"no exercise {name!r}: did you mean {' or '.join(map(repr, like))}?"
+    chapters = sorted({each.partition(".")[0] for each in known})
+    chapter = str(name).partition(".")[0]
+    if chapter in chapters:
+        there = sorted(each for each in known if each.startswith(f"{chapter}."))
+        return f"no exercise {name!r}; of this chapter there are {', '.join(there)}"
+    return f"no exercise {name!r}: a name is chapter.task, and the chapters are {', '.join(chapters)}"
+
+
+class _RaisedError:
+    """What came instead of an answer: an error, in words."""
+
+    def __init__(self, error: BaseException):
+        try:
+            text = str(error)
+        except Exception:  # an error of the reader's own making
+            text = "(an error whose message cannot be shown)"
+        self.text = f"{type(error).__name__}: {text}"
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One call of a function: the arguments as they were and as they are afterwards, and what came back."""
+
+    case: tuple
+    left: tuple
+    answer: Any
+
+
+def _verdict(exercise: Exercise, candidate: Callable[..., Any], seconds: float | None) -> Verdict:
+    """Passed; or a mistake's hint; or how the smallest input's answer differs."""
+    name, cases = exercise.name, list(exercise.inputs(torch.Generator().manual_seed(SEED)))
+    runs, problems = [], {}
+    for number, case in enumerate(cases):
+        try:
+            runs.append(_run(candidate, case, seconds))
+        except TimeUpError:
+            return Verdict(
+                False,
+                f"{name}: not yet. On {describe(case, exercise.parameters)} it did not return within "
+                f"{seconds:g} seconds, and was broken off. Does a loop never end?",
+                inputs=case,
+            )
+        problem = _problem(exercise, runs[-1])
+        if problem is not None:
+            problems[number] = problem
+    if not problems:
+        return Verdict(True, f"{name}: passed on {len(cases)} inputs.")
+    number = min(problems, key=lambda i: size(cases[i]))
+    expected = _run(exercise.reference, cases[number]).answer
+    seen = {"inputs": cases[number], "answer": runs[number].answer, "expected": expected}
+    if all(_is_blank(run) for run in runs):
+        return Verdict(False, f"{name}: your turn. The function returns nothing yet.", **seen)
+    for mistake in exercise.mistakes:
+        if _behaves_like(exercise, runs, mistake.variant):
+            return Verdict(False, f"{name}: not yet. {mistake.hint}", mistake.name, **seen)
+    start = f"{name}: not yet. On {describe(cases[number], exercise.parameters)} "
+    said = _diagnosis(exercise, [runs[i] for i in problems])
+    return Verdict(False, f"{start}{problems[number]} {said}".rstrip(), **seen)
+
+
+def _diagnosis(exercise: Exercise, failed: Sequence[_Run]) -> str:
+    """What the wrong numbers of all inputs have in common, in words; "" if nothing is known."""
+    found: list[Pair] = []
+    for run in failed:
+        if isinstance(run.answer, _RaisedError):
+            return ""
+        arguments = dict(zip(exercise.parameters, run.case, strict=False))
+        try:
+            here = pairs(run.answer, _run(exercise.reference, run.case).answer, exercise.tolerance, arguments)
+        except Exception:  # an object of the reader's own class
+            return ""
+        if not here:
+            return ""
+        found += here
+    return diagnose(found, exercise.tolerance)
+
+
+def _is_blank(run: _Run) -> bool:
+    """Whether nothing came back, and nothing was changed: a body of `...` or `pass`."""
+    return run.answer is None and _changed(run) is None
+
+
+@contextmanager
+def _generators_left_alone() -> Iterator[None]:
+    """Within it all random generators may be drawn from; afterwards they are as they were."""
+    python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
+    try:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(SEED)  # inputs that draw from the global one are the same every time
+            yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(numpy)  # noqa: NPY002
+
+
+def _run(function: Callable[..., Any], case: tuple, seconds: float | None = None) -> _Run:
+    """What the function returns on copies of its arguments, or raises, with torch's random state held fixed.
+
+    Raises:
+        TimeUpError: if it does not return in time.
+        KeyboardInterrupt: if it is interrupted.
+    """
+    copies = copy.deepcopy(case)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(SEED)
+        try:
+            answer = limited(lambda: function(*copies), seconds)
+        except (KeyboardInterrupt, TimeUpError):
+            raise
+        except BaseException as error:  # SystemExit among them
+            answer = _RaisedError(error)
+    return _Run(case, copies, answer)
+
+
+def _problem(exercise: Exercise, run: _Run) -> str | None:
+    """What is wrong with the candidate's answer on one input, in words; None if nothing is."""
+    if isinstance(run.answer, _RaisedError):
+        hint = (
+            " Two tensors met whose shapes do not fit: print them. Did a mean or a sum lose an axis that "
+            "keepdim=True keeps?"
+        )
+        return f"it raised {run.answer.text}" + (hint if SHAPES.search(run.answer.text) else "")
+    right = _run(exercise.reference, run.case)
+    expected, changed = right.answer, _changed(run)
+    allowed = changed is None or _changed(right) is not None
+    try:
+        found = difference(run.answer, expected, exercise.tolerance)
+    except Exception:  # an answer may be an object of any class, with an == and a repr of its own
+        return f"it returned {type(run.answer).__name__}, which cannot be compared with {brief(expected)}."
+    names = [f"`{name}`" for name in exercise.parameters]
+    names += [f"number {i + 1}" for i in range(len(names), len(run.case))]
+    if found is not None:
+        if allowed or changed is None:
+            return str(found)
+        return (
+            f"{found} It also changed its argument {names[changed]} on the way: a slice or a transpose is a "
+            "view of it and changes along, so that what is read from one later is new. Work on a copy."
+        )
+    for name, ours, theirs in zip(names, run.left, right.left, strict=True):
+        left = _model_left_otherwise(ours, theirs)
+        if left is not None:
+            return f"the answer is right, and the model {name} is left {left}."
+    if allowed or changed is None:
+        return None
+    return f"the answer is right, and it changed its argument {names[changed]}: work on a copy of it."
+
+
+def _model_left_otherwise(ours: Any, theirs: Any) -> str | None:
+    """How a model differs afterwards from the one that the reference had in hand; None if it does not."""
+    for one, other in zip(leaves(ours), leaves(theirs), strict=False):
+        if not isinstance(one, nn.Module) or not isinstance(other, nn.Module):
+            continue
+        modes = [[module.training for module in model.modules()] for model in (one, other)]
+        if modes[0] != modes[1]:
+            mode = "training" if one.training else "evaluation"
+            what = (
+                "in"
+                if one.training != other.training
+                else "with some of its modules in another mode, itself in"
+            )
+            return f"{what} {mode} mode: note the mode before you change it, and put it back"
+        hooks = [sum(map(_hooks, model.modules())) for model in (one, other)]
+        if hooks[0] != hooks[1]:
+            return f"with {hooks[0]} hooks instead of {hooks[1]}: remove those that you register"
+        states = [model.state_dict() for model in (one, other)]
+        if states[0].keys() != states[1].keys():
+            return "with other parameters"
+        wrong = [name for name, value in states[1].items() if not same(states[0][name], value, 1e-4)]
+        if wrong:
+            return f"with other numbers in {wrong[0]}"
+        asks = [[p.requires_grad for p in model.parameters()] for model in (one, other)]
+        if asks[0] != asks[1]:
+            return "with other parameters that ask for gradients: put requires_grad back"
+    return None
+
+
+def _hooks(module: nn.Module) -> int:
+    return len(module._forward_hooks) + len(module._forward_pre_hooks) + len(module._backward_hooks)
+
+
+def _changed(run: _Run) -> int | None:
+    """The number of the first argument that is not what it was; generators and models are not looked at."""
+    for number, (before, after) in enumerate(zip(run.case, run.left, strict=True)):
+        one, other = list(leaves(before)), list(leaves(after))
+        if len(one) != len(other) or any(map(_differ, one, other)):
+            return number
+    return None
+
+
+def _differ(before: Any, after: Any) -> bool:
+    """Whether a number, a text, a tensor or an array is another one than before."""
+    if isinstance(before, np.ndarray):
+        return not np.array_equal(before, after, equal_nan=before.dtype.kind == "f")
+    plain = isinstance(before, torch.Tensor | int | float | str | bytes | type(None))
+    return plain and not same(after, before, 0.0)
+
+
+def _behaves_like(exercise: Exercise, runs: Sequence[_Run], variant: Callable) -> bool:
+    """Whether both give the same answers on all inputs, or fail with the same error on them."""
+    for run in runs:
+        answer, other = run.answer, _run(variant, run.case).answer
+        if isinstance(answer, _RaisedError) or isinstance(other, _RaisedError):
+            alike = getattr(answer, "text", None) == getattr(other, "text", "")
+        else:
+            try:
+                alike = same(answer, other, exercise.tolerance)
+            except Exception:  # what cannot be compared is not the same
+                alike = False
+        if not alike:
+            return False
+    return True

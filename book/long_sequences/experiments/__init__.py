@@ -1,0 +1,1 @@
+"""What the chapter on long sequences records: runs that take longer than a notebook may."""

@@ -1,0 +1,1 @@
+"""What the chapter on the modern decoder records: runs that take longer than a notebook may."""

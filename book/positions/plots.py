@@ -1,0 +1,180 @@
+"""The figures of the chapter on positions."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from torch import Tensor
+
+from tformer_book.kit.plot_style import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    RED,
+    BookFigure,
+    book_style,
+    new_figure,
+)
+
+LOOKS = {  # one look for each way of telling positions, in every figure
+    "learned": (ORANGE, "v"),
+    "sinusoidal": (RED, "^"),
+    "rotary": (PURPLE, "D"),
+    "relative": (GREEN, "s"),
+    "alibi": (BLUE, "o"),
+    "none": (BLACK, "x"),
+}
+NAMES = {"alibi": "ALiBi", "relative": "relative bias"}
+HEADS = ((BLUE, "-"), (RED, "--"), (GREEN, "-."), (PURPLE, ":"))
+
+
+@book_style
+def position_table(table: Float[Tensor, "D N"]) -> BookFigure:
+    """A table of positions as a heat map: a position a column, a component a row."""
+    figure, axis = new_figure(height=3.6)
+    image = axis.imshow(table.numpy(force=True), vmin=-1, vmax=1, aspect="auto")
+    axis.set(xlabel="position $n$", ylabel="component of $\\mathbf{p}_n$")
+    axis.spines[:].set_visible(False)
+    figure.colorbar(image, ax=axis, label="value", ticks=[-1, 0, 1])
+    return figure
+
+
+@book_style
+def products_by_offset(tables: Mapping[str, Float[Tensor, "D N"]]) -> BookFigure:
+    """For each table the dot products of all pairs of columns, a dot a pair, against their offset."""
+    figure, axes = new_figure(len(tables), 1, height=2.4 * len(tables), sharex=True, squeeze=False)
+    for axis, (title, table), colour in zip(axes[:, 0], tables.items(), (RED, ORANGE), strict=False):
+        n = table.shape[1]
+        places = torch.arange(n)
+        offset = (places[:, None] - places).flatten()
+        axis.plot(offset, (table.T @ table).flatten(), ".", color=colour, markersize=2.5, rasterized=True)
+        axis.set_title(title, loc="left")
+        axis.set_ylabel(r"$\mathbf{p}_m^\mathsf{T}\mathbf{p}_n$")
+    axes[-1, 0].set_xlabel("offset $m - n$")
+    return figure
+
+
+@book_style
+def turned_pairs(
+    panels: Mapping[str, tuple[Float[Tensor, " two"], Float[Tensor, " two"]]],
+) -> BookFigure:
+    """A turned query and key as arrows on the unit circle, and their angle: a panel a pair of places."""
+    figure, axes = new_figure(1, len(panels), height=2.1, squeeze=False)
+    circle = torch.linspace(0, 2 * torch.pi, 181)
+    for axis, (title, (query, key)) in zip(axes[0], panels.items(), strict=True):
+        axis.plot(circle.cos(), circle.sin(), color=GREY, linewidth=0.8)
+        for vector, colour, name in ((query, BLUE, "query"), (key, RED, "key")):
+            x, y = vector.tolist()
+            axis.annotate("", (x, y), (0, 0), arrowprops={"arrowstyle": "-|>", "color": colour, "lw": 2})
+            axis.text(1.4 * x, 1.3 * y, name, color=colour, ha="center", va="center")
+        start, end = (math.atan2(y, x) for x, y in (key.tolist(), query.tolist()))
+        between = (end - start + math.pi) % (2 * math.pi) - math.pi  # from the key to the query
+        arc = start + between * torch.linspace(0, 1, 61)
+        axis.plot(0.3 * arc.cos(), 0.3 * arc.sin(), color=BLACK, linewidth=1.5)
+        axis.text(0, -1.85, f"{abs(math.degrees(between)):.0f}°", ha="center", va="center")
+        axis.set_title(title)
+        axis.set(xlim=(-1.75, 1.75), ylim=(-2.1, 1.5), aspect="equal")
+        axis.set_axis_off()
+    return figure
+
+
+@book_style
+def biases(
+    panels: Mapping[str, Float[Tensor, "H offsets"]], trained_to: int, lowest: float = -6.0
+) -> BookFigure:
+    """What is added to a score against how far back the key stands: a panel a method, a line a head.
+
+    Lines leave the picture below `lowest`.
+    """
+    figure, axes = new_figure(
+        len(panels), 1, height=2.7 * len(panels), sharex=True, sharey=True, squeeze=False
+    )
+    for axis, (title, lines) in zip(axes[:, 0], panels.items(), strict=True):
+        for h, (line, (colour, dashes)) in enumerate(zip(lines, HEADS, strict=False), start=1):
+            axis.plot(range(lines.shape[1]), line, dashes, color=colour, label=f"head {h}")
+        axis.axvline(trained_to - 0.5, color=GREY, linewidth=1, linestyle=":")
+        axis.set_title(title, loc="left")
+        axis.set_ylabel("bias $b_h$")
+    axes[0, 0].set_ylim(bottom=lowest)
+    axes[0, 0].text(trained_to - 2, 3, "trained", color=GREY, ha="right")
+    axes[-1, 0].legend(loc="lower right", ncols=2, handlelength=2.6)
+    axes[-1, 0].set_xlabel("offset $n - s$ (characters)")
+    return figure
+
+
+def _name_at_the_end(axis: Axes, ends: Mapping[str, float]) -> None:
+    """Writes each method's name and marker to the right of the axis, where its line ends or just above."""
+    low, high = axis.get_ylim()
+    place = low
+    for name, end in sorted(ends.items(), key=lambda pair: pair[1]):
+        colour, marker = LOOKS[name]
+        place = max(end, place)
+        right: dict[str, Any] = {"transform": axis.get_yaxis_transform(), "clip_on": False}
+        axis.plot([1.03], [place], color=colour, marker=marker, markersize=6, **right)
+        axis.text(1.06, place, NAMES.get(name, name), va="center", **right)
+        place += 0.075 * (high - low)
+
+
+def _leaves(line: Tensor, positions: Sequence[float], high: float) -> float:
+    """Where a line first passes above `high`."""
+    after = int((line > high).int().argmax())
+    before = max(after - 1, 0)
+    share = float((high - line[before]) / (line[after] - line[before])) if after else 0.0
+    return positions[before] + share * (positions[after] - positions[before])
+
+
+def _name_where_it_leaves(axis: Axes, positions: Sequence[float], runs: Mapping[str, Tensor]) -> None:
+    """Writes each method's name above the axis, at the place where its mean leaves the picture."""
+    high, span = axis.get_ylim()[1], positions[-1] - positions[0]
+    places = {name: _leaves(losses.mean(dim=0), positions, high) for name, losses in runs.items()}
+    groups: list[list[str]] = []
+    for name in sorted(places, key=lambda name: places[name]):
+        if groups and places[name] - places[groups[-1][-1]] < 0.1 * span:
+            groups[-1].append(name)
+        else:
+            groups.append([name])
+    for i, group in enumerate(groups):
+        text, over = ", ".join(NAMES.get(name, name) for name in group), axis.get_xaxis_transform()
+        x, align = (places[group[0]] + 0.07 * span, "left") if i else (places[group[0]], "center")
+        axis.text(x, 1.02, text, transform=over, ha=align, va="bottom")
+
+
+@book_style
+def loss_against_position(
+    positions: Sequence[float],
+    runs: Mapping[str, Float[Tensor, "seeds P"]],
+    trained_to: int,
+    zoom: tuple[float, float],
+) -> BookFigure:
+    """Loss against position, each run faint and the mean of runs bold: all of it, and the lower part again.
+
+    Args:
+        positions: the middle of each bin.
+        runs: from a method of `LOOKS` to its losses, a row a seed.
+        trained_to: the length L of training, marked by a dotted line.
+        zoom: the range of losses of the lower panel.
+    """
+    figure, (whole, near) = new_figure(2, 1, height=6.4, sharex=True)
+    for axis in (whole, near):
+        for name, losses in runs.items():
+            colour, marker = LOOKS[name]
+            axis.plot(positions, losses.T, color=colour, linewidth=0.8, alpha=0.5)
+            axis.plot(positions, losses.mean(dim=0), color=colour, marker=marker, markersize=6)
+        axis.axvline(trained_to + 0.5, color=GREY, linewidth=1, linestyle=":")
+        axis.set_ylabel("loss (nats per character)")
+    top = max(float(losses.max()) for losses in runs.values())
+    whole.text(trained_to - 3, 0.97 * top, "trained", color=GREY, ha="right", va="top")
+    near.set(ylim=zoom, xlabel="characters read")
+    near.set_xticks([trained_to * i for i in range(5) if trained_to * i <= max(positions) + trained_to])
+    ends = {name: float(losses[:, -1].mean()) for name, losses in runs.items()}
+    _name_at_the_end(whole, ends)
+    _name_at_the_end(near, {name: end for name, end in ends.items() if zoom[0] <= end <= zoom[1]})
+    leaving = {name: losses for name, losses in runs.items() if bool((losses[:, -1] > zoom[1]).all())}
+    _name_where_it_leaves(near, positions, leaving)
+    return figure

@@ -1,0 +1,37 @@
+"""The figures on what a step costs."""
+
+from collections.abc import Mapping, Sequence
+
+import matplotlib.ticker
+
+from tformer_book.kit.plot_style import BLUE, RED, BookFigure, book_style, legend_above, new_figure
+
+LOOKS = {"float16": (RED, "-"), "bfloat16": (BLUE, "--")}
+
+
+@book_style
+def lost_by_scale(
+    powers: Sequence[int], lost: Mapping[str, Sequence[Sequence[float]]], *, height: float = 2.9
+) -> BookFigure:
+    """The share of gradients that a type cannot hold, by the power of two on the loss; a line for each run.
+
+    Args:
+        powers: of two, on the loss.
+        lost: from a type of `LOOKS` to its runs: the share for each power.
+        height: inches.
+    """
+    figure, axis = new_figure(1, 1, height=height)
+    for name, runs in lost.items():
+        colour, dashes = LOOKS[name]
+        for i, run in enumerate(runs):
+            label = {"label": name} if i == 0 else {}
+            axis.plot(powers, run, dashes, color=colour, linewidth=2.0 if i == 0 else 1.0, **label)
+    axis.axvline(0, color="black", linewidth=0.8, linestyle=":")
+    axis.set_xlabel("factor on the loss")
+    axis.set_ylabel("share that is lost")
+    axis.set_ylim(-0.03, 1.03)
+    axis.xaxis.set_major_locator(matplotlib.ticker.FixedLocator([-10, 0, 10, 20, 30, 40]))
+    axis.xaxis.set_major_formatter(lambda k, _: f"$2^{{{int(k)}}}$")
+    axis.yaxis.set_major_formatter(matplotlib.ticker.PercentFormatter(1.0, decimals=0))
+    legend_above(axis)
+    return figure

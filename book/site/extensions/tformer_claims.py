@@ -1,0 +1,184 @@
+"""Claims on the site: a quiet fold with one small table for what stands together.
+
+A run of cells that only hold claims, without prose between them, becomes one closed
+fold: a table of the numbers, and below it the code that computes them. A cell that
+shows something else as well keeps its place; its claims open the run that follows it.
+A cell titled as these are, which computes for them or asserts, goes into the fold too.
+The titles are for Jupyter and Colab and are taken off. A number that rests on recorded
+files alone is marked as one from the record.
+"""
+
+import html
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.application import Sphinx
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools"))
+from notebook_claims import (
+    TITLE,
+    band_text,
+    claims_in,
+    number_text,
+    only_claims,
+    titled,
+)
+from notebook_records import from_record
+
+COLAB = TITLE.split(" The")[0]  # "# @title"
+RECORDED = "from the record"
+HEADS = ("What was found", "Number", "Held within")
+
+
+def row(claim: dict, identifier: str = "", link: str = "") -> str:
+    """A claim as a row of a table: what it says, the number, the band."""
+    words, name = html.escape(claim["text"]), html.escape(claim["name"])
+    words = f'<a href="{html.escape(link)}">{words}</a>' if link else words
+    place = f' id="{html.escape(identifier)}"' if identifier else ""
+    band = band_text(claim["low"], claim["high"])
+    exact = " data-exact" if claim["low"] == claim["high"] else ""
+    if claim.get("recorded"):
+        words += f' <span class="tformer-recorded">{RECORDED}</span>'
+    return (
+        f'<tr{place} title="{name}"><td>{words}</td>'
+        f"<td>{number(claim)}</td><td{exact}>{band}</td></tr>"
+    )
+
+
+def number(claim: dict) -> str:
+    """The value, strong, and its unit."""
+    percent = claim["unit"] == "%"
+    value = number_text(claim["value"], "%" if percent else "")
+    unit = "" if percent else f" {html.escape(claim['unit'])}"
+    return f"<strong>{value}</strong>{unit}".rstrip()
+
+
+def marked(cells: list[dict]) -> list[dict]:
+    """The claims of a notebook, each told whether it rests on recorded files alone."""
+    names = from_record(cells)
+    return [claim | {"recorded": claim["name"] in names} for claim in claims_in(cells)]
+
+
+def head(*classes: str) -> str:
+    """The start of such a table, up to its first row."""
+    cells = "".join(f'<th scope="col">{words}</th>' for words in HEADS)
+    names = " ".join(("tformer-numbers", *classes))
+    return f'<table class="{names}"><thead><tr>{cells}</tr></thead>'
+
+
+def summary(claims: list[dict]) -> str:
+    """What the closed fold says: the number, or how many there are."""
+    if not claims:
+        return "What is checked here"
+    recorded = sum(bool(claim.get("recorded")) for claim in claims)
+    which = "" if not recorded else f", {RECORDED}"
+    if len(claims) == 1:
+        return f"The number behind this{which}: {number(claims[0])}"
+    if 0 < recorded < len(claims):
+        which = f", {recorded} of them {RECORDED}"
+    return f"The {len(claims)} numbers behind this{which}"
+
+
+def fold(claims: list[dict], code: list[nodes.Element]) -> list[nodes.Node]:
+    """The fold, closed: a table of the claims over the cells that hold them."""
+    rows = "".join(row(claim, f"claim-{claim['name']}") for claim in claims)
+    table = f"{head()}<tbody>{rows}</tbody></table>" if rows else ""
+    start = (
+        f'<details class="tformer-claims"><summary>{summary(claims)}</summary>{table}'
+    )
+    raw = (nodes.raw("", text, format="html") for text in (start, "</details>"))
+    return [next(raw), *code, next(raw)]
+
+
+def is_claim(node: nodes.Node) -> bool:
+    """Whether a node is the output that a claim leaves, in all its forms."""
+    bundle = isinstance(node, nodes.container) and node.get("nb_element")
+    return bundle == "mime_bundle" and "tformer-claim" in node.astext()
+
+
+def strip(cell: nodes.container) -> None:
+    """Takes the claims out of a cell's outputs."""
+    for output in list(cell.findall(is_claim)):
+        output.parent.remove(output)
+    for part in list(cell.children):
+        if part.get("nb_element") == "cell_code_output" and not part.children:
+            cell.remove(part)
+
+
+def take_off_title(block: nodes.literal_block) -> None:
+    """Removes the first line of code if it is what Colab shows for the rest."""
+    title, _, source = block.astext().partition("\n")
+    if title.startswith(COLAB):
+        block.rawsource = source.lstrip("\n")
+        block.children = []
+        block += nodes.Text(source.lstrip("\n"))
+
+
+def runs(children: Iterable[nodes.Node], cells: list[dict]) -> Iterator[list]:
+    """The runs among the children of a node: (node, cell) of cells that make claims.
+
+    A cell that shows more than claims begins a run; its own code stays before it.
+    """
+    count = 0
+
+    def key(node: nodes.Node) -> int:
+        nonlocal count
+        cell = cell_of(node, cells)
+        if cell is None or not (any(claims_in([cell])) or titled(cell)):
+            count += 1
+            return 0
+        if not (only_claims(cell) or titled(cell)):
+            count += 1
+        return count
+
+    for number, group in groupby(children, key):
+        if number:
+            yield [(node, cell_of(node, cells)) for node in group]
+
+
+def cell_of(node: nodes.Node, cells: list[dict]) -> dict | None:
+    """The notebook's cell of which a node was made, if it is code."""
+    if isinstance(node, nodes.container) and node.get("nb_element") == "cell_code":
+        return cells[node["cell_index"]]
+    return None
+
+
+def fold_claims(app: Sphinx, doctree: nodes.document) -> None:
+    """Puts the folds in the place of the cells."""
+    path = Path(doctree["source"])
+    if path.suffix != ".ipynb":
+        return
+    cells = json.loads(path.read_text("utf8"))["cells"]
+    all_claims = {claim["name"]: claim for claim in marked(cells)}
+    parents = {
+        id(n.parent): n.parent
+        for n in doctree.findall(nodes.container)
+        if cell_of(n, cells)
+    }
+    for parent in parents.values():
+        for run in list(runs(parent.children, cells)):
+            made = claims_in(cell for _, cell in run)
+            claims = [all_claims[claim["name"]] for claim in made]
+            for node, _ in run:
+                strip(node)
+            code = [node for node, cell in run if only_claims(cell) or titled(cell)]
+            place = parent.index(run[-1][0]) + 1
+            folded = fold(claims, code)
+            for node in code:
+                parent.remove(node)
+            place -= len(code)
+            parent[place:place] = folded
+    for block in doctree.findall(nodes.literal_block):
+        take_off_title(block)
+
+
+def setup(app: Sphinx) -> dict:
+    """Connects the handler and adds the style of the folds and what opens them."""
+    app.connect("doctree-read", fold_claims)
+    app.add_css_file("claims.css")
+    app.add_js_file("claims.js", defer="defer")
+    return {"version": "2", "parallel_read_safe": True, "parallel_write_safe": True}

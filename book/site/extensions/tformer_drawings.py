@@ -1,0 +1,109 @@
+"""Drawings on Markdown pages: `{drawing} NAME`; `{chapter-cards}` for the first page.
+
+    ```{drawing} soft_lookup
+    ```
+
+puts `book/site/drawings/NAME.html` in its place: inline SVG, which takes the page's
+colours. `tools/draw_pictures.py` writes these files, and the drawings on the cards.
+
+    ```{chapter-cards}
+    ```
+
+makes a card for each chapter of the table of contents, in its order, under the captions
+of its parts. What it says and shows lies in the chapter's folder, as `chapter.yml` and
+`card.svg`; number and title come from the contents and the chapter.
+"""
+
+import html
+import sys
+from itertools import groupby
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+SITE = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(SITE.parents[1] / "tools"))
+
+from chapters import FILE, ROOT, chapters  # noqa: E402
+
+
+class ChapterCardsNode(nodes.General, nodes.Element):
+    """The cards, until the titles of all chapters are known."""
+
+
+class DrawingDirective(SphinxDirective):
+    """A drawing that was written to a file."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """The file, as it is."""
+        path = SITE / "drawings" / f"{self.arguments[0]}.html"
+        if not path.exists():
+            raise self.error(f"there is no drawing {path.name} in book/site/drawings")
+        self.env.note_dependency(str(path))
+        return [nodes.raw("", path.read_text("utf8").strip(), format="html")]
+
+
+class ChapterCards(SphinxDirective):
+    """A card for each chapter, part after part."""
+
+    def run(self) -> list[nodes.Node]:
+        """What the chapters say of themselves, in the order of the contents."""
+        self.env.note_dependency(str(ROOT / "_toc.yml"))
+        parts = []
+        for part, those in groupby(chapters(), lambda chapter: chapter.part):
+            cards = []
+            for chapter in those:
+                picture = chapter.folder / "card.svg"
+                if not picture.exists():
+                    raise self.error(f"the chapter {chapter.name} has no {picture.name}")
+                for file in (picture, chapter.folder / FILE):
+                    self.env.note_dependency(str(file))
+                drawing = picture.read_text("utf8").strip()
+                told = (drawing, chapter.sentence, chapter.minutes)
+                cards.append((chapter.number, chapter.docname, *told))
+            parts.append((part, cards))
+        return [ChapterCardsNode("", parts=parts)]
+
+
+def card(address: str, name: str, drawing: str, sentence: str, minutes: int) -> str:
+    """An item of the list, all of which is one link."""
+    return (
+        f'<li><a class="tformer-card" href="{html.escape(address)}">'
+        f'<span class="tformer-card-drawing" aria-hidden="true">{drawing}</span> '
+        f'<span class="tformer-card-title">{html.escape(name)}</span> '
+        f"<span>{html.escape(sentence)}</span> "
+        f'<span class="tformer-card-minutes">{minutes} min</span></a></li>'
+    )
+
+
+def show_cards(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Puts the cards into the page, with the chapters' titles and addresses."""
+    for node in list(doctree.findall(ChapterCardsNode)):
+        level, parent = 1, node.parent
+        while parent is not None:
+            level += isinstance(parent, nodes.section)
+            parent = parent.parent
+        shown = []
+        for caption, cards in node["parts"]:
+            head = f'<h{level} class="tformer-cards-part">{html.escape(caption)}'
+            shown.append(f'{head}</h{level}><ol class="tformer-cards">')
+            for number, file, *rest in cards:
+                name = f"{number} {app.env.titles[file].astext()}"
+                address = app.builder.get_relative_uri(docname, file)
+                shown.append(card(address, name, *rest))
+            shown.append("</ol>")
+        node.replace_self(nodes.raw("", "".join(shown), format="html"))
+
+
+def setup(app: Sphinx) -> dict:
+    """Registers the directives and the drawings' style sheet."""
+    app.add_node(ChapterCardsNode)
+    app.add_directive("drawing", DrawingDirective)
+    app.add_directive("chapter-cards", ChapterCards)
+    app.connect("doctree-resolved", show_cards)
+    app.add_css_file("drawings.css")
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

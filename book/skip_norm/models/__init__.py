@@ -1,0 +1,1 @@
+"""Models of the chapter on skip connections and normalisation alone."""

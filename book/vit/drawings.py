@@ -1,0 +1,305 @@
+"""Drawings of the chapter on the vision transformer. Images and numbers in them come in as arguments."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from tformer_book.kit.drawings.drawing import Drawing
+from tformer_book.kit.drawings.lettering import Pixels, listed, number, table
+from tformer_book.kit.drawings.primitives import PHONE, Scene, Strength
+from tformer_book.kit.drawings.roles import KEY, QUERY, STREAM, VALUE, WEIGHTS, Role
+
+Grey = Sequence[Sequence[Pixels]]
+
+
+def _grey(image: Any, what: str = "an image") -> list[list[float]]:
+    """Rows of ink, 0 for paper and 1 for black, every second pixel's mean if there are more than 16."""
+    cells = table(image.tolist() if hasattr(image, "tolist") else image, what)
+    rows = [[float(ink) for ink in row] for row in cells]
+    if len(rows) > 16 and len(rows) % 2 == 0 and len(rows[0]) % 2 == 0:
+        pairs = zip(rows[::2], rows[1::2], strict=True)
+        rows = [[(a[j] + a[j + 1] + b[j] + b[j + 1]) / 4 for j in range(0, len(a), 2)] for a, b in pairs]
+    return rows
+
+
+def _cuts(scene: Scene, x: Pixels, y: Pixels, side: Pixels, parts: int) -> None:
+    """The lines between the patches, and around them."""
+    for k in range(parts + 1):
+        scene.line((x + k * side / parts, y), (x + k * side / parts, y + side), width=1)
+        scene.line((x, y + k * side / parts), (x + side, y + k * side / parts), width=1)
+
+
+def image_to_class(
+    image: Any,
+    parts: int,
+    sizes: tuple[int, int],
+    blocks: int,
+    probabilities: Sequence[Pixels],
+    *,
+    title: str = "From an image to a class",
+) -> Drawing:
+    """Patches become columns, a class token comes in front, places are added, an encoder reads, one answers.
+
+    Args:
+        image: rows of ink from 0 to 1.
+        parts: how many patches stand side by side; the image is square.
+        sizes: how many numbers a patch has, and how many a column.
+        blocks: of the encoder.
+        probabilities: of the classes 0, 1, 2 and so on.
+        title: what it shows.
+
+    Raises:
+        ValueError: if there are no patches, or no classes.
+    """
+    grey, shares = _grey(image), listed(probabilities, "probabilities")
+    if parts < 1 or not shares:
+        raise ValueError(f"an image has patches and classes, got {parts=} and {len(shares)} probabilities")
+    patches, (pixels, width) = parts**2, sizes
+    best = max(range(len(shares)), key=lambda k: shares[k])
+    sure = number(shares[best], 2)
+    description = (
+        f"A handwritten digit is cut into {parts} by {parts} patches. Each becomes a column of {pixels} "
+        f"numbers, and a linear map makes {width} of them. A learned class token c stands in front, and a "
+        f"learned vector for its place is added to every column. An encoder of {blocks} blocks reads the "
+        f"{patches + 1} columns. "
+        f"What comes out in the class token's place gives the probabilities of {len(shares)} classes; class "
+        f"{best} has {sure}."
+    )
+
+    def columns(
+        scene: Scene, x: Pixels, y: Pixels, step: Pixels, height: Pixels, role: Role, first: Role | None,
+        shade: Pixels = 0.2,
+    ) -> None:  # fmt: skip
+        """A row of columns; the one in front, the class token's, has a role of its own, or is not drawn."""
+        for n in range(1, patches + 1):
+            scene.box(x + n * step, y, 0.78 * step, height, radius=2, role=role, shade=shade)
+        if first:
+            strength: Strength = "pale" if first == role else "full"
+            scene.box(x, y, 0.78 * step, height, radius=2, role=first, strength=strength)
+
+    def layout(room: Pixels, size: Pixels) -> Scene:
+        scene, phone = Scene(room, size=size), room == PHONE
+        side = 132.0
+        x = 0.0 if phone else side + 52
+        step = (room - x) / (patches + 1)
+        scene.picture(0, 22, side, grey)
+        _cuts(scene, 0, 22, side, parts)
+        scene.text(0, 8, f"{patches} patches", anchor="start", bold=True)
+        top = side + 62 if phone else 22
+        scene.text(x + step, top - 14, "1", muted=True, anchor="start")
+        scene.text(room - 0.22 * step, top - 14, f"{patches}", muted=True, anchor="end")
+        columns(scene, x, top, step, 44, KEY, None)
+        if phone:
+            scene.arrow((step * 3, top - 32), (step * 3, top - 6))
+            scene.text(step * 3 + 10, top - 20, "reading order", anchor="start", muted=True)
+        else:
+            scene.arrow((side + 10, top + 22), (x + 0.6 * step, top + 22))
+            scene.text(x + step * 3, top - 14, "reading order", anchor="start", muted=True)
+        middle, y = x + (room - x) / 2, top + 52
+        scene.arrow((middle, y), (middle, y + 24))
+        scene.text(middle + 12, y + 12, f"Ω: {pixels} → {width} numbers", anchor="start", muted=True)
+        y += 30
+        columns(scene, x, y, step, 40, KEY, STREAM, 0.45)
+        scene.text(x + 0.39 * step, y - 12, "c", bold=True)
+        y += 46
+        scene.text(x + 0.39 * step, y + 8, "+", bold=True)
+        y += 20
+        columns(scene, x, y, step, 18, VALUE, VALUE)
+        scene.text(x, y + 34, f"places, {patches + 1} of them", anchor="start", muted=True)
+        y += 52
+        scene.box(x, y, room - x, 38, f"encoder, {blocks} blocks", radius=6, bold=True)
+        scene.arrow((x + 0.39 * step, y + 40), (x + 0.39 * step, y + 62))
+        scene.text(x + 0.39 * step + 12, y + 52, "W, b", anchor="start", muted=True)
+        base, wide = y + 118, (room - x) / len(shares)
+        for k, share in enumerate(shares):
+            scene.bar(x + (k + 0.5) * wide, base, 0.6 * wide, max(1.5, 46 * share), QUERY)
+            scene.text(x + (k + 0.5) * wide, base + 14, str(k))
+        spot = x + (best + 0.5) * wide
+        right = best < len(shares) / 2
+        scene.text(spot + (0.4 if right else -0.4) * wide, base - 38, sure, bold=True,
+                   anchor="start" if right else "end")  # fmt: skip
+        scene.height = base + 26
+        return scene
+
+    return Drawing(title, description, layout(700, 14), layout(PHONE, 13.5))
+
+
+def what_one_sees(side: int, kernel: int = 3, *, title: str = "What one place can see") -> Drawing:
+    """The places that reach one place through one and two layers: of a convolution, and of attention.
+
+    Args:
+        side: places in a row, and rows.
+        kernel: the side of the kernel, an odd number.
+        title: what it shows.
+
+    Raises:
+        ValueError: if the kernel is even, or two layers of it would see everything.
+    """
+    if kernel % 2 == 0 or 2 * kernel - 1 >= side:
+        raise ValueError(
+            f"an odd kernel that two layers do not make as large as the image, got {kernel} of {side}"
+        )
+    middle = side // 2
+    one, two = kernel**2, (2 * kernel - 1) ** 2
+    description = (
+        f"Two grids of {side} by {side} places; one place in the middle is marked. Through one layer of "
+        f"convolution with a kernel of {kernel} by {kernel} it sees {one} places, through two layers {two}, "
+        f"always around itself. Through one layer of attention it sees all {side * side}, near and far alike."
+    )
+
+    def panel(scene: Scene, x: Pixels, y: Pixels, room: Pixels, name: str, far: bool) -> None:
+        scene.text(x + room / 2, y + 8, name, bold=True)
+        cell, top = room / side, y + 24
+        for i in range(side):
+            for j in range(side):
+                away = max(abs(i - middle), abs(j - middle))
+                look: dict[str, Any] = {"strength": "faint"}
+                if far or away <= kernel // 2:
+                    look = {"role": KEY, "shade": 0.75}
+                elif away <= kernel - 1:
+                    look = {"role": KEY, "shade": 0.2}
+                if away == 0:
+                    look = {"role": QUERY, "strength": "full"}
+                scene.box(x + j * cell, top + i * cell, cell, cell, **look)
+
+    def layout(room: Pixels, size: Pixels) -> Scene:
+        grid = min(190.0, (room - 24) / 2)
+        gap = 24.0 if room == PHONE else 60.0
+        scene, left = Scene(room, size=size), (room - 2 * grid - gap) / 2
+        panel(scene, left, 0, grid, "convolution", False)
+        panel(scene, left + grid + gap, 0, grid, "attention", True)
+        y = grid + 46
+        for k, (shade, words) in enumerate(((0.75, "one layer"), (0.2, "two layers"))):
+            x = left + k * 130
+            scene.box(x, y - 9, 18, 18, role=KEY, shade=shade)
+            scene.text(x + 26, y, words, anchor="start")
+        scene.height = y + 16
+        return scene
+
+    return Drawing(title, description, layout(700, 14), layout(PHONE, 13.5))
+
+
+def fill_in(image: Any, hidden: Sequence[bool], *, title: str = "Hidden patches, filled in") -> Drawing:
+    """A masked autoencoder: the encoder reads the visible patches, a decoder fills in the others.
+
+    Args:
+        image: rows of ink from 0 to 1.
+        hidden: for each patch, in reading order, whether it is hidden; as many as a square has.
+        title: what it shows.
+
+    Raises:
+        ValueError: if the patches do not make a square, or all or none are hidden.
+    """
+    grey, parts = _grey(image), round(len(hidden) ** 0.5)
+    seen = len(hidden) - sum(map(bool, hidden))
+    if parts**2 != len(hidden) or not 0 < seen < len(hidden):
+        raise ValueError(f"a square of patches, some of them hidden, got {len(hidden)} with {seen} visible")
+    description = (
+        f"Left: a digit in {len(hidden)} patches of which {len(hidden) - seen} are hidden. An encoder reads "
+        f"the {seen} others. Middle: its {seen} outputs are back in their places, and every hidden place has "
+        f"the same learned vector. A decoder reads all {len(hidden)}. Right: pixels are expected in all "
+        "places, and compared with the image where it was hidden."
+    )
+
+    each = len(grey) / parts
+    seen_ink = [
+        [0.0 if hidden[int(i // each) * parts + int(j // each)] else ink for j, ink in enumerate(row)]
+        for i, row in enumerate(grey)
+    ]
+
+    def grid(scene: Scene, x: Pixels, y: Pixels, side: Pixels, kind: str) -> None:
+        cell = side / parts
+        if kind == "pixels":
+            scene.picture(x, y, side, grey)
+        if kind == "image":
+            scene.picture(x, y, side, seen_ink)
+        for n, away in enumerate(hidden):
+            left, top = x + (n % parts) * cell, y + (n // parts) * cell
+            if kind == "image" and away:
+                scene.box(left, top, cell, cell, role=WEIGHTS, strength="full")
+            if kind == "vectors":
+                look: dict[str, Any] = {"role": WEIGHTS} if away else {"role": KEY, "strength": "full"}
+                scene.box(left + 3, top + 3, cell - 6, cell - 6, radius=3, **look)
+            if kind == "pixels" and away:
+                scene.box(left, top, cell, cell, role=WEIGHTS, shade=0.15)
+        _cuts(scene, x, y, side, parts)
+
+    stages = (("image", "hidden"), ("vectors", "back in place"), ("pixels", "compared"))
+    between = (f"encoder: {seen}", f"decoder: {len(hidden)}")
+
+    def wide() -> Scene:
+        scene, side = Scene(700, size=14), 132.0
+        step = (700 - side) / 2
+        for k, (kind, words) in enumerate(stages):
+            grid(scene, k * step, 26, side, kind)
+            scene.text(k * step + side / 2, 10, words, bold=True)
+        for k, words in enumerate(between):
+            x = k * step + side
+            scene.arrow((x + 8, 92), (x + step - side - 8, 92))
+            scene.box(x + 22, 74, step - side - 50, 36, words, role=STREAM, strength="full", radius=6)
+        scene.height = 26 + side + 6
+        return scene
+
+    def narrow() -> Scene:
+        scene, side = Scene(PHONE, size=13.5), 120.0
+        x = 0.0
+        for k, (kind, words) in enumerate(stages):
+            y = k * (side + 42)
+            scene.text(x, y + 8, words, bold=True, anchor="start")
+            grid(scene, x, y + 24, side, kind)
+            if k < 2:
+                scene.arrow((side + 10, y + 24 + side / 2), (side + 70, y + 24 + side / 2),
+                            (side + 70, y + 24 + side + 48), (side + 10, y + 24 + side + 48))  # fmt: skip
+                scene.box(
+                    side + 40, y + side - 4, 130, 34, between[k], role=STREAM, strength="full", radius=6
+                )
+        scene.height = 3 * (side + 42) - 12
+        return scene
+
+    return Drawing(title, description, wide(), narrow())
+
+
+def agreement(
+    images: Sequence[Any], words: Sequence[str], cosines: Sequence[Sequence[Pixels]], *,
+    title: str = "Which image goes with which word?",
+) -> Drawing:  # fmt: skip
+    """A table of cosines: images down, spoken words across; on the diagonal stand those that belong together.
+
+    Args:
+        images: rows of ink from 0 to 1, for each.
+        words: as many.
+        cosines: a row for each image.
+        title: what it shows.
+
+    Raises:
+        ValueError: if there are not as many words and cosines as images.
+    """
+    grey = [_grey(image) for image in images]
+    words = listed(words, "words", len(grey))
+    rows = table(cosines, "cosines")
+    if len(rows) != len(grey) or any(len(row) != len(grey) for row in rows):
+        raise ValueError(f"a square of {len(grey)} cosines, got rows of {[len(row) for row in rows]}")
+    description = (
+        "A table with an image of a digit before each row and a spoken word above each column. "
+        + "; ".join(
+            f"the image of {words[n]} has with its word the cosine {number(row[n], 2)}, with others at most "
+            f"{number(max(x for m, x in enumerate(row) if m != n), 2)}"
+            for n, row in enumerate(rows)
+        )
+        + "."
+    )
+
+    def layout(room: Pixels, cell: Pixels, size: Pixels) -> Scene:
+        height = 44.0
+        scene, left = Scene(room, size=size), (room - cell * len(grey) - 56) / 2 + 56
+        for m, word in enumerate(words):
+            scene.token(left + (m + 0.5) * cell, 0, word, cell - 6, 28, role=QUERY)
+        for n, (picture, row) in enumerate(zip(grey, rows, strict=True)):
+            y = 38 + n * height
+            scene.picture(left - 50, y + 2, 38, picture)
+            for m, value in enumerate(row):
+                own: dict[str, Any] = {"strength": "full", "bold": True} if n == m else {"shade": 0.12}
+                scene.box(left + m * cell, y, cell, height, number(value, 2), role=WEIGHTS, **own)
+        scene.height = 38 + len(grey) * height + 6
+        return scene
+
+    return Drawing(title, description, layout(700, 84, 14), layout(PHONE, 272 / len(grey), 13.5))

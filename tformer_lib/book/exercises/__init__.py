@@ -1,6 +1,0 @@
-"""Exercises that answer: `check(name, candidate)` says that a solution passes, or what is wrong with it."""
-
-from tformer_lib.book.exercises.checker import Verdict, check
-from tformer_lib.book.exercises.registry import Exercise, Mistake, exercise, exercise_names, exercises
-
-__all__ = ["Exercise", "Mistake", "Verdict", "check", "exercise", "exercise_names", "exercises"]

@@ -1,1 +1,0 @@
-"""The book's figures: functions that take numbers and return a matplotlib `Figure`."""
