@@ -1,10 +1,13 @@
-"""What belongs to the book and not to a library: its data, figures, exercises, claims, tables and records."""
+"""What the chapters import beside `tformer_lib`: figures, data, exercises, claims, tables and records.
+
+A chapter's own lies in its folder, what several need in `kit`.
+"""
 
 from importlib.util import find_spec
 
 for _package in ("IPython", "matplotlib"):
     if find_spec(_package) is None:
-        raise ImportError(f"the book's part of tformer_lib needs {_package}: pip install 'tformer-lib[book]'")
+        raise ImportError(f"tformer_book needs {_package}: pip install tformer-book")
 
 from tformer_book.kit.claims import claim  # noqa: E402
 from tformer_book.kit.exercises import check  # noqa: E402

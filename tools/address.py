@@ -1,8 +1,8 @@
 """Sets the repository's address wherever it stands: `make address URL=https://github.com/NAME/BOOK`.
 
 It stands in `_config.yml` (buttons and links of the site), in the first cell of each notebook (what Colab
-installs), in `pyproject.toml`, in `CITATION.cff` and in `README.md`; the last two also name the site, which
-GitHub serves under NAME.github.io. All of them are changed, or none.
+installs), in both `pyproject.toml`, in `CITATION.cff` and in `README.md`; the last two also name the site,
+which GitHub serves under NAME.github.io. All of them are changed, or none.
 """
 
 import re
@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import yaml
+from chapters import notebooks
 
 ROOT = Path(__file__).resolve().parents[1]
 ADDRESS = re.compile(r"https://github\.com/([\w.-]+)/([\w.-]+?)/?")
@@ -23,8 +24,8 @@ def site_of(address: str) -> str:
 
 def files(root: Path) -> list[Path]:
     """The files in which the address stands."""
-    names = ("_config.yml", "pyproject.toml", "CITATION.cff", "README.md")
-    return [*(root / name for name in names), *sorted((root / "book").glob("*.ipynb"))]
+    names = ("_config.yml", "pyproject.toml", "book/pyproject.toml", "CITATION.cff", "README.md")
+    return [*(root / name for name in names), *notebooks(root)]
 
 
 def current(root: Path) -> str:

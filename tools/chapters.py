@@ -4,9 +4,10 @@ A chapter is a folder of `book` with a file `chapter.yml`:
 
     sentence: What its card on the first page says.
     minutes: 35
+    pattern: false  # if it is not of a chapter's usual shape
 
-and its number is its place in `_toc.yml`, counted from 0: the first is what stands before the beginning. Nothing
-else lists the chapters. Everything that needs to know which there are asks here.
+and its number is its place in `_toc.yml`, counted from 0: the first is what stands before the beginning.
+Nothing else lists the chapters. Everything that needs to know which there are asks here.
 """
 
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ class Chapter:
     part: str  # the part's caption in the contents
     sentence: str
     minutes: int
+    pattern: bool = True  # whether the rules of a chapter's shape hold it
     page: str = "chapter"  # the notebook that opens it
 
     @property
@@ -50,10 +52,12 @@ def described(file: Path) -> dict:
     """
     told = yaml.safe_load(file.read_text("utf8")) or {}
     wanted = {"sentence": str, "minutes": int}
-    wrong = [key for key, kind in wanted.items() if not isinstance(told.get(key), kind)]
-    wrong += sorted(set(told) - set(wanted))
+    wrong = [
+        f"{key} is no {kind.__name__}" for key, kind in wanted.items() if not isinstance(told.get(key), kind)
+    ]
+    wrong += [f"{key} is read by nobody" for key in sorted(set(told) - {*wanted, "pattern"})]
     if wrong:
-        raise ValueError(f"{file} should have a sentence and minutes alone; see to {', '.join(wrong)}")
+        raise ValueError(f"{file}: {'; '.join(wrong)}")
     return told
 
 
@@ -77,7 +81,9 @@ def chapters(root: Path = ROOT) -> tuple[Chapter, ...]:
                 number = str(len(found))
                 found.append(Chapter(folder.name, folder, number, part["caption"], page=path.name, **told))
     named = {chapter.name for chapter in found}
-    lost = sorted(file.parent.name for file in (root / "book").glob(f"*/{FILE}") if file.parent.name not in named)
+    lost = sorted(
+        file.parent.name for file in (root / "book").glob(f"*/{FILE}") if file.parent.name not in named
+    )
     if lost:
         raise ValueError(f"_toc.yml does not name the chapters {', '.join(lost)}")
     return tuple(found)

@@ -1,6 +1,6 @@
 """Runs notebooks in order in fresh kernels and saves their outputs: `python tools/execute.py [notebook ...]`.
 
-Without names all of `book/*.ipynb` are run. Each kernel works in an empty folder, with one thread and a fixed
+Without names all of the book are run. Each kernel works in an empty folder, with one thread and a fixed
 hash seed, as in the tests. What is saved depends on the run's results alone: no time stamps, no widget state,
 no version of the kernel; cell ids stay. A second run without a change therefore leaves the files as they
 were. A notebook that fails keeps its file; the error is shown with the cell.
@@ -25,6 +25,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import nbformat
+from chapters import notebooks
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
@@ -94,7 +95,7 @@ def keep_timings(committed: NotebookNode, fresh: NotebookNode) -> None:
 
 def surroundings() -> bytes:
     """What a cell's outputs depend on outside the notebook."""
-    sources = sorted((ROOT / "tformer_lib").rglob("*.py"))
+    sources = sorted([*(ROOT / "tformer_lib").rglob("*.py"), *(ROOT / "book").rglob("*.py")])
     parts = [version("torch"), version("matplotlib"), *(s.read_text("utf8") for s in sources)]
     return "\0".join(parts).encode()
 
@@ -126,9 +127,9 @@ def write(path: Path, text: str) -> None:
 def main(arguments: list[str] | None = None) -> int:
     """Runs the notebooks; 1 if any of them failed."""
     parser = argparse.ArgumentParser(description="Run notebooks and save their outputs.")
-    parser.add_argument("notebooks", nargs="*", type=Path, help="all of book/*.ipynb if none is named")
+    parser.add_argument("notebooks", nargs="*", type=Path, help="all of the book if none is named")
     failed = 0
-    for path in parser.parse_args(arguments).notebooks or sorted((ROOT / "book").glob("*.ipynb")):
+    for path in parser.parse_args(arguments).notebooks or notebooks():
         clock, processor = time.perf_counter(), _children()
         try:
             execute(path)

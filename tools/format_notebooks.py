@@ -18,6 +18,7 @@ import tempfile
 from pathlib import Path
 
 import nbformat
+from chapters import notebooks
 from nbformat import NotebookNode
 from notebook_claims import FORM, TITLE, only_claims
 
@@ -103,7 +104,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="change nothing; end with 1 if something would")
     options = parser.parse_args(arguments)
     changed = []
-    for path in options.notebooks or sorted((ROOT / "book").glob("*.ipynb")):
+    for path in options.notebooks or notebooks():
         text = formatted(path)
         if text != path.read_text("utf8"):
             changed.append(path)

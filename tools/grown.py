@@ -1,7 +1,7 @@
 """Collects the code that Part I grows into one script: the whole transformer, to keep and to change.
 
-In Chapters 1 to 6 the cells that define a part of it carry the tag `grown`. Of each, the functions and
-classes are taken, in the order of the chapters; where a later chapter writes a part again, its version takes
+The cells that define a part of it carry the tag `grown`. Of each, the functions and classes are taken, in the
+order of the chapters; where a later chapter writes a part again, its version takes
 the place of the earlier one, and what nothing uses in the end stays out. `make grown` writes the script to
 _build/grown.py; the site offers it too (`book/site/extensions/tformer_grown.py`).
 
@@ -11,13 +11,14 @@ Written without `tformer_lib`, so that the site can be built where PyTorch is no
 import argparse
 import ast
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from chapters import notebooks
+
 ROOT = Path(__file__).resolve().parents[1]
-BOOK = ROOT / "book"
 SCRIPT = ROOT / "_build" / "grown.py"
-CHAPTERS, TAG, MOST_LINES = "0[1-6]_*.ipynb", "grown", 150
+TAG, MOST_LINES = "grown", 150
 ALSO = ("DecoderBlock",)  # is kept though the script does not run it
 HEAD = """# A transformer that writes: the code that grows through Part I of Transformers by Construction.
 # python grown.py [TEXT FILE [STEPS]] learns from a text, Shakespeare's plays if none is named.
@@ -74,20 +75,24 @@ def names_in(code: str) -> set[str]:
     return {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)}
 
 
-def collect(book: Path = BOOK) -> str:
+def collect(sources: Sequence[Path] | None = None) -> str:
     """The script: of the definitions those that it needs, and those in `ALSO`.
+
+    Args:
+        sources: the notebooks, in order; all of the book if None.
 
     Raises:
         ValueError: if no cell has the tag.
     """
     parts: dict[str, str] = {}
-    for notebook in sorted(book.glob(CHAPTERS)):
+    sources = notebooks() if sources is None else sources
+    for notebook in sources:
         for code in grown_cells(notebook):
             for name, source in definitions(code):
                 parts.pop(name, None)
                 parts[name] = source
     if not parts:
-        raise ValueError(f"no cell of {book / CHAPTERS} has the tag {TAG!r}")
+        raise ValueError(f"no cell of {len(sources)} notebooks has the tag {TAG!r}")
     needed, new = set(), (names_in(MAIN) | set(ALSO)) & set(parts)
     while new:
         needed |= new
@@ -98,10 +103,10 @@ def collect(book: Path = BOOK) -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Write the script and say where it lies."""
     parser = argparse.ArgumentParser(description="Collects the code that grows through Part I.")
-    parser.add_argument("--book", type=Path, default=BOOK, help="the folder of the notebooks")
+    parser.add_argument("notebooks", nargs="*", type=Path, help="in order; all of the book if none is named")
     parser.add_argument("--to", type=Path, default=SCRIPT, help="the script that is written")
     options = parser.parse_args(arguments)
-    script = collect(options.book)
+    script = collect(options.notebooks or None)
     options.to.parent.mkdir(parents=True, exist_ok=True)
     options.to.write_text(script, "utf8")
     print(

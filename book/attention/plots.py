@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 
 from jaxtyping import Float
 from matplotlib.colors import PowerNorm
-from torch import Tensor
-
 from tformer_book.kit.plot_style import (
     BLACK,
     BLUE,
@@ -18,6 +16,7 @@ from tformer_book.kit.plot_style import (
     legend_above,
     new_figure,
 )
+from torch import Tensor
 
 
 @book_style

@@ -8,11 +8,10 @@ import matplotlib.ticker
 import torch
 from jaxtyping import Float
 from matplotlib.axes import Axes
-from torch import Tensor
-
+from tformer_book.kit.plot_style import BLACK, BLUE, GREEN, GREY, RED, BookFigure, book_style, new_figure
 from tformer_book.positions.plots import LOOKS as POSITIONS
 from tformer_book.positions.plots import NAMES
-from tformer_book.kit.plot_style import BLACK, BLUE, GREEN, GREY, RED, BookFigure, book_style, new_figure
+from torch import Tensor
 
 LOOKS = {  # colour and dashes; what is not here has the look of its positions
     "transformer": (BLUE, "-"),

@@ -7,9 +7,8 @@ import math
 from collections.abc import Callable
 
 import torch
-from torch import Tensor
-
 from tformer_book.kit.exercises.registry import exercise
+from torch import Tensor
 
 # Prefix matching
 

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
-
 from tformer_book.kit.plot_style import (
     BLACK,
     GREEN,

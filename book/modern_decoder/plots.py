@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 
 import matplotlib
 from matplotlib.axes import Axes
-from torch import Tensor
-
 from tformer_book.kit.plot_style import (
     BLACK,
     BLUE,
@@ -19,6 +17,7 @@ from tformer_book.kit.plot_style import (
     legend_above,
     new_figure,
 )
+from torch import Tensor
 
 TICKS = (0.001, 0.01, 0.1, 1.0)
 

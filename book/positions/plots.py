@@ -7,8 +7,6 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from matplotlib.axes import Axes
-from torch import Tensor
-
 from tformer_book.kit.plot_style import (
     BLACK,
     BLUE,
@@ -21,6 +19,7 @@ from tformer_book.kit.plot_style import (
     book_style,
     new_figure,
 )
+from torch import Tensor
 
 LOOKS = {  # one look for each way of telling positions, in every figure
     "learned": (ORANGE, "v"),

@@ -3,9 +3,8 @@
 from collections.abc import Callable
 
 import torch
-from torch import Tensor
-
 from tformer_book.kit.exercises.registry import exercise
+from torch import Tensor
 
 # Bytes under ZeRO's stages
 

@@ -9,9 +9,8 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import torch
-from torch import Tensor
-
 from tformer_book.kit.exercises.registry import exercise
+from torch import Tensor
 
 # The most frequent pair
 

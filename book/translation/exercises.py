@@ -9,9 +9,8 @@ from collections.abc import Callable, Sequence
 from itertools import chain
 
 import torch
-from torch import Tensor
-
 from tformer_book.kit.exercises.registry import exercise
+from torch import Tensor
 
 PAD, BOS, EOS = 0, 1, 2
 

@@ -4,6 +4,7 @@ from contextlib import ExitStack
 
 import pytest
 import torch
+from tformer_book.inside.models.attention_only import attention_only, built_induction
 
 from tformer_lib import GPT, TransformerConfig
 from tformer_lib.analysis import (
@@ -16,7 +17,6 @@ from tformer_lib.analysis import (
     record,
     repeated_tokens,
 )
-from tformer_book.inside.models.attention_only import attention_only, built_induction
 from tformer_lib.core.positions import LearnedPositions, Rotary
 
 VOCAB, PERIOD = 10, 7

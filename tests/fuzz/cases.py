@@ -25,6 +25,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
+from tformer_book import check
+from tformer_book.kit.exercises import exercise_names
+from tformer_book.long_sequences.models.recall import RecallModel, recall_loss
 from torch import nn
 
 import tformer_lib
@@ -36,9 +39,6 @@ from tformer_lib import (
     causal_mask,
     padding_mask,
 )
-from tformer_book import check
-from tformer_book.kit.exercises import exercise_names
-from tformer_book.long_sequences.models.recall import RecallModel, recall_loss
 from tformer_lib.core.attention import Attend, FusedAttend
 from tformer_lib.core.cache import KVCache, LayerCache
 from tformer_lib.core.positions import ALiBi, LearnedPositions, RelativeBias, Rotary, sinusoidal

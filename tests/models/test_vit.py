@@ -5,9 +5,9 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
+from tformer_book.kit.published import PUBLISHED
 
 from tformer_lib import record_attention
-from tformer_book.kit.published import PUBLISHED
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.patches import to_patches
 from tformer_lib.core.positions import Rotary2D

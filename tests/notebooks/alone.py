@@ -1,7 +1,7 @@
 """The kernel in which the notebooks are tested: an environment that has only what a reader's has.
 
-It holds the wheel built from this tree, the packages that the wheel declares with its extra `book`, and
-ipykernel's; nothing else of the test environment, and not the checkout. Everything but the wheel is linked,
+It holds the two wheels built from this tree, the packages that they declare, and ipykernel's; nothing else
+of the test environment, and not the checkout. Everything but the wheels is linked,
 so that it takes seconds and no network. One environment serves all processes of a test run.
 """
 
@@ -32,7 +32,7 @@ ENVIRONMENT = {
     "PYTHONPATH": "",
 }
 HISTORY = "--HistoryManager.hist_file=:memory:"
-PARTS_OF_THE_WHEEL = ("pyproject.toml", "README.md", "LICENSE", "tformer_lib")
+PARTS = ("pyproject.toml", "README.md", "LICENSE", "tformer_lib", "book")
 
 
 def prepare(folder: Path, tree: Path) -> Path:
@@ -41,29 +41,34 @@ def prepare(folder: Path, tree: Path) -> Path:
     with FileLock(folder / "lock"):
         if not done.exists():
             python, site = _empty_environment(folder / "env")
-            wheel = build_wheel(tree, folder / "wheel")
-            with zipfile.ZipFile(wheel) as archive:
-                archive.extractall(site)
-                metadata = next(n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
-                needs = HeaderParser().parsestr(archive.read(metadata).decode()).get_all("Requires-Dist", [])
-            link(closure([*needs, "ipykernel"], extra="book") - {"tformer-lib"}, site)
+            needs = {"ipykernel"}
+            for wheel in build_wheels(tree, folder / "wheels"):
+                with zipfile.ZipFile(wheel) as archive:
+                    archive.extractall(site)
+                    metadata = next(n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
+                    asked = HeaderParser().parsestr(archive.read(metadata).decode()).get_all("Requires-Dist")
+                    needs.update(asked or [])
+            link(closure(needs) - {"tformer-lib", "tformer-book"}, site)
             _write_kernelspec(jupyter / "kernels" / KERNEL, python, folder / "ipython")
             done.touch()
     return jupyter
 
 
-def build_wheel(tree: Path, folder: Path) -> Path:
-    """Builds the wheel from a copy, so that no stale build folder gets into it."""
+def build_wheels(tree: Path, folder: Path) -> list[Path]:
+    """Builds both wheels from a copy, so that no stale build folder gets into them."""
     source = folder / "source"
     source.mkdir(parents=True)
-    for part in PARTS_OF_THE_WHEEL:
+    for part in PARTS:
         if (tree / part).is_dir():
-            shutil.copytree(tree / part, source / part, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(
+                tree / part, source / part, ignore=shutil.ignore_patterns("__pycache__", "*.ipynb")
+            )
         else:
             shutil.copy(tree / part, source / part)
     build = f"from setuptools import build_meta; build_meta.build_wheel({str(folder)!r})"
-    subprocess.run([sys.executable, "-c", build], cwd=source, check=True, capture_output=True)
-    return next(folder.glob("*.whl"))
+    for project in (source, source / "book"):
+        subprocess.run([sys.executable, "-c", build], cwd=project, check=True, capture_output=True)
+    return sorted(folder.glob("*.whl"))
 
 
 def closure(requirements: Iterable[str], extra: str = "") -> set[str]:

@@ -39,12 +39,6 @@ class Page:
     def read(cls, path: Path) -> "Page":
         return cls(path, nbformat.read(path, as_version=4))
 
-    @property
-    def is_chapter(self) -> bool:
-        """Chapters 01 and up keep the whole template; the page on notation has another shape."""
-        number = self.path.stem[:2]  # 08b_modern_decoder is one too
-        return number.isdigit() and int(number) >= 1
-
     @cached_property
     def cells(self) -> list[NotebookNode]:
         return list(self.notebook.cells)

@@ -1,8 +1,4 @@
-"""The rules of a chapter that has been written to the pattern: a core path, asides and a laboratory.
-
-Chapters are rewritten one after the other; those in `WRITTEN` keep these rules in place of the older order of
-parts.
-"""
+"""The rules of a chapter's shape: a first screen, a core path, asides and a laboratory."""
 
 import re
 from collections.abc import Iterator
@@ -13,23 +9,6 @@ from tests.notebooks import template
 from tests.notebooks.page import Book, Page, describe, tags
 from tests.notebooks.rules import Rule
 
-WRITTEN = {
-    "01_sequence_modelling",
-    "02_attention",
-    "03_multi_head_self_attention",
-    "04_skip_and_normalisation",
-    "05_positional_embeddings",
-    "06_transformer",
-    "07_bert",
-    "08_gpt",
-    "08b_modern_decoder",
-    "09_translation",
-    "10_vit",
-    "11_image_gpt_and_sound",
-    "12_long_sequences",
-    "13_inside",
-    "14_scale",
-}
 MOST_WORDS, MOST_CELLS, LEAST_DRAWINGS = 2_500, 30, 3
 FIRST_SECTION = re.compile(r"^## ", re.MULTILINE)
 END_OF_CORE = re.compile(r"^## What you learned\s*$", re.MULTILINE)
@@ -137,28 +116,4 @@ def quoted_code(page: Page, book: Book) -> Iterator[str]:
             yield f"the quoted code {code.splitlines()[0]!r} ... stands in no cell"
 
 
-def pattern_in_order(page: Page, book: Book) -> Iterator[str]:
-    """Each part is found after the one before it; the laboratory follows what was learned."""
-    yield from template.in_order(page, PARTS)
-
-
-PARTS = [
-    *(part for part in template.PARTS if part[0] not in template.OLDER),
-    ("the section What you learned", template.prose(r"^## What you learned\s*$")),
-    ("the section Laboratory", template.prose(r"^## Laboratory\s*$")),
-    ("the section Exercises", template.prose(r"^## Exercises\s*$")),
-    ("the section Further reading", template.prose(r"^## Further reading\s*$")),
-]
-
-RULES: list[Rule] = [
-    template.opening,
-    pattern_in_order,
-    template.example_comes_first,
-    template.exercises,
-    template.answers_and_solutions,
-    first_screen,
-    folded_boxes,
-    core_path,
-    drawings,
-    quoted_code,
-]
+RULES: list[Rule] = [*template.RULES, first_screen, folded_boxes, core_path, drawings, quoted_code]

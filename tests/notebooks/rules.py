@@ -105,7 +105,7 @@ def figures(page: Page, book: Book) -> Iterator[str]:
 
 
 def setup_cell(page: Page, book: Book) -> Iterator[str]:
-    """The first code cell is folded, short, and installs the package from the book's repository."""
+    """The first code cell is folded, short, and installs both packages from the book's repository."""
     if not page.code:
         return
     cell = page.code[0]
@@ -113,11 +113,10 @@ def setup_cell(page: Page, book: Book) -> Iterator[str]:
         yield "the first code cell is not tagged hide-input"
     if lines(cell) > SETUP_LINES:
         yield f"the first code cell has {lines(cell)} lines; {SETUP_LINES} are allowed"
-    if not re.search(
-        r"%pip install .*tformer-lib\[book\] @ git\+" + re.escape(book.address) + r'(?=["\'\s@]|$)',
-        cell.source,
-    ):
-        yield f"the first code cell does not install tformer-lib[book] from git+{book.address}"
+    for name, folder in (("tformer-lib", ""), ("tformer-book", "#subdirectory=book")):
+        wanted = f"{name} @ git+{book.address}{folder}"
+        if not re.search(rf"%pip install .*{re.escape(wanted)}[\"']", cell.source):
+            yield f"the first code cell does not install {wanted}"
 
 
 def code_length(page: Page, book: Book) -> Iterator[str]:

@@ -40,11 +40,6 @@ def opening(page: Page, book: Book) -> Iterator[str]:
         yield "the opening does not say 'about N seconds on a laptop with two cores (AVX2)', or minutes"
 
 
-def parts_in_order(page: Page, book: Book) -> Iterator[str]:
-    """Each part of the template is found after the one before it."""
-    yield from in_order(page, PARTS)
-
-
 def in_order(page: Page, parts: Sequence[Part]) -> Iterator[str]:
     """The first part that does not follow the one before it."""
     place = 0
@@ -127,19 +122,18 @@ PARTS: list[Part] = [
         "the box 'From columns to rows' with the class columns-to-rows",
         prose(r"\{admonition\} From columns to rows\s*\n\s*:class: columns-to-rows"),
     ),
-    ("a cell with show_source(...)", _code("show_source(")),
     ("a check cell with assert_close or a claim", _code("assert_close(", "claim(")),
     ("an experiment with a figure", _figure),
     ("the section What you learned", prose(r"^## What you learned\s*$")),
+    ("the section Laboratory", prose(r"^## Laboratory\s*$")),
     ("the section Exercises", prose(r"^## Exercises\s*$")),
     ("the section Further reading", prose(r"^## Further reading\s*$")),
 ]
 
-OLDER = {  # what the pattern of `pattern` orders otherwise
-    "a cell with show_source(...)",
-    "the section What you learned",
-    "the section Exercises",
-    "the section Further reading",
-}
+
+def parts_in_order(page: Page, book: Book) -> Iterator[str]:
+    """Each part is found after the one before it; the laboratory follows what was learned."""
+    yield from in_order(page, PARTS)
+
 
 RULES: list[Rule] = [opening, parts_in_order, example_comes_first, exercises, answers_and_solutions]

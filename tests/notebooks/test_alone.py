@@ -1,4 +1,4 @@
-"""Notebooks run as a reader runs them: in an empty folder, with the wheel and what it declares, and nothing
+"""Notebooks run as a reader runs them: in an empty folder, with the wheels and what they declare, and nothing
 else.
 """
 
@@ -18,6 +18,14 @@ assert home.is_relative_to(sys.prefix), home
 assert not home.is_relative_to({str(ROOT)!r}), home
 assert (home.parent / "py.typed").exists()
 assert not (home.parents[1] / "tests").exists()
+""",
+    "tformer_book is the built wheel's, without the site's files": f"""
+import tformer_book
+from tformer_book.kit.records import recorded
+there = pathlib.Path(tformer_book.__file__)
+assert there.is_relative_to(sys.prefix) and not there.is_relative_to({str(ROOT)!r}), there
+assert recorded("ladder")["results"]
+assert not list(there.parent.rglob("*.ipynb")) and not (there.parent / "site").exists()
 """,
     "the checkout is not on the path": f"assert not [p for p in sys.path if {str(ROOT)!r} in p]",
     "the folder is empty": "assert os.listdir() == [], os.listdir()",

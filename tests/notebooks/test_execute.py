@@ -5,13 +5,11 @@ import base64
 import execute
 import nbformat
 import pytest
-
-from tests.notebooks.conftest import Cell, write_notebook
 from tformer_book.kit.plot_style import new_figure
 
-FIGURE = (
-    "from tformer_book.kit.plot_style import new_figure\nfigure, axis = new_figure()\naxis.plot([1, 2]);"
-)
+from tests.notebooks.conftest import Cell, write_notebook
+
+FIGURE = "from tformer_book.kit.plot_style import new_figure\nfigure, axis = new_figure()\naxis.plot([1, 2]);"
 CELLS = [
     Cell("import os, time\nprint(hash('a'), os.listdir())\nprint('twice')"),
     Cell(FIGURE + "\nfigure"),

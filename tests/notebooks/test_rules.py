@@ -14,16 +14,17 @@ from tests.notebooks.outputs import CLAIM, SVG
 from tests.notebooks.page import Book, Page
 
 BOOK = Book("https://example.org/book", frozenset({"vaswani2017attention"}))
-ALL = list(dict.fromkeys(rules.RULES + template.RULES + pattern.RULES))
+ALL = rules.RULES + pattern.RULES
 OPENING = """(ch-made)=
 # A made chapter
 
 > **The question.** What is wrong? **You need** nothing. **You will build** a rule.
 > **Runs in** about 20 seconds on a laptop with two cores (AVX2)."""
 SETUP = """try:
-    import tformer_lib
+    import tformer_book
 except ImportError:
-    %pip install -q "tformer-lib[book] @ git+https://example.org/book"
+    %pip install -q "tformer-lib @ git+https://example.org/book"
+    %pip install -q "tformer-book @ git+https://example.org/book#subdirectory=book"
 """
 MINUTE = ":::{admonition} In one minute\n:class: dropdown in-one-minute\n```python\nz = 3\n```\n:::"
 ASIDE = ":::{admonition} Aside: why it is one\n:class: dropdown aside\nIt is.\n:::"
@@ -196,7 +197,8 @@ BROKEN = [
     ("setup_cell", "lines", replace("%pip", "x = 1\n" * 9 + "%pip")),
     ("setup_cell", "git+https://example.org/book", replace("example.org/book", "example.org/fork")),
     ("setup_cell", "git+https://example.org/book", replace("example.org/book", "example.org/books")),
-    ("setup_cell", "tformer-lib[book]", replace("tformer-lib[book]", "tformer-lib")),
+    ("setup_cell", "install tformer-lib", replace("tformer-lib", "tformer")),
+    ("setup_cell", "install tformer-book", replace("#subdirectory=book", "")),
     ("code_length", "median", every_code_cell_long),
     ("code_length", "defines no class", replace("y = x = 1", "x = 1\n" * 26 + "y = x")),
     ("code_length", "empty", replace("show_source(attention)", "")),
@@ -297,11 +299,6 @@ def test_a_long_class_is_allowed(tmp_path):
     notebook = chapter()
     replace("y = x = 1", "class Long:\n" + "    x = 1\n" * 30 + "y = x")(notebook)
     assert list(rules.code_length(save(notebook, tmp_path), BOOK)) == []
-
-
-def test_the_notation_page_is_no_chapter(tmp_path):
-    assert not Page(Path("00_notation.ipynb"), chapter()).is_chapter
-    assert Page(Path("02_attention.ipynb"), chapter()).is_chapter
 
 
 def test_the_book_is_read_from_its_files(tmp_path):

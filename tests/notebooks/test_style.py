@@ -4,19 +4,19 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from chapters import chapters, notebooks
 
-from tests.notebooks import pattern, rules, template
+from tests.notebooks import pattern, rules
 from tests.notebooks.page import Book, Page, cited
 
 ROOT = Path(__file__).parents[2]
-PAGES = [Page.read(path) for path in sorted((ROOT / "book").glob("*.ipynb"))]
+PAGES = [Page.read(path) for path in notebooks()]
+IN_THE_PATTERN = {chapter.notebook for chapter in chapters() if chapter.pattern}
 
 
 def rules_of(page: Page) -> list[rules.Rule]:
-    """A chapter keeps the pattern once it is written to it, and the older template until then."""
-    if not page.is_chapter:
-        return rules.RULES
-    return rules.RULES + (pattern.RULES if page.path.stem in pattern.WRITTEN else template.RULES)
+    """Every notebook keeps the rules; a chapter keeps the pattern too, unless its chapter.yml says no."""
+    return rules.RULES + (pattern.RULES if page.path in IN_THE_PATTERN else [])
 
 
 CASES = [(page, rule) for page in PAGES for rule in rules_of(page)]
@@ -27,10 +27,12 @@ def book() -> Book:
     return Book.read(ROOT)
 
 
-@pytest.mark.parametrize(("page", "rule"), CASES, ids=[f"{p.path.stem}-{r.__name__}" for p, r in CASES])
+@pytest.mark.parametrize(
+    ("page", "rule"), CASES, ids=[f"{p.path.parent.name}-{p.path.stem}-{r.__name__}" for p, r in CASES]
+)
 def test_rule(page, rule, book):
     problems = list(rule(page, book))
-    assert not problems, "\n".join([f"{page.path.name}: {rule.__doc__}", *problems])
+    assert not problems, "\n".join([f"{page.path.parent.name}: {rule.__doc__}", *problems])
 
 
 def test_every_bibliography_entry_is_used(book):

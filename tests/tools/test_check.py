@@ -149,9 +149,11 @@ def test_a_chapter_s_text_brings_its_style_and_not_the_site(book):
 
 def test_attention_reaches_nearly_everything(book):
     reached = tool.plan(book, ["tformer_lib/core/attention.py"]).tests
-    assert {"book/attention/chapter.ipynb", "book/transformer/chapter.ipynb", "tests/core/test_masks.py"} <= set(
-        reached
-    )
+    assert {
+        "book/attention/chapter.ipynb",
+        "book/transformer/chapter.ipynb",
+        "tests/core/test_masks.py",
+    } <= set(reached)
 
 
 def test_the_tests_conftest_and_the_notebooks_plugin(book):

@@ -4,11 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
+from chapters import notebooks
 from notebook_claims import CLAIM, claims_in
 from notebook_records import RECORD, from_record, made_of
 
 ROOT = Path(__file__).parents[2]
-CHAPTERS = sorted((ROOT / "book").glob("*.ipynb"))
 START = """
 import math
 import torch
@@ -112,7 +112,7 @@ def test_lines_of_ipython_are_passed_over():
     assert from_record([cell(START + source), cell("claim('x', lab, (0, 1), '')", "x")]) == {"x"}
 
 
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.parent.name)
 def test_the_book(path):
     """A page without a record marks nothing; what a sentence calls recorded is followed to a record."""
     cells = json.loads(path.read_text("utf8"))["cells"]

@@ -74,7 +74,7 @@ def _seqeval(name: str) -> Callable[..., Any]:
     try:
         from seqeval import metrics  # type: ignore[import-untyped]
     except ImportError as error:
-        raise ImportError("scores of entities need seqeval: pip install 'tformer-lib[book]'") from error
+        raise ImportError("scores of entities need seqeval: pip install seqeval") from error
     return getattr(metrics, name)
 
 

@@ -89,5 +89,5 @@ def sacrebleu_metrics() -> tuple[type, type]:
     try:
         from sacrebleu.metrics import BLEU, CHRF
     except ImportError as error:
-        raise ImportError("scores of translations need sacrebleu: pip install 'tformer-lib[book]'") from error
+        raise ImportError("scores of translations need sacrebleu: pip install sacrebleu") from error
     return BLEU, CHRF

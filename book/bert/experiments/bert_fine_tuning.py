@@ -10,8 +10,8 @@ installed. Each learning rate is the best of three, chosen with 20 labels on tem
 held back from the training part; the third encoder takes that of the second. The validation part is only
 measured on.
 
-Needs the encoder that `python book/bert/experiments/bert_pretraining.py` leaves in `_build/checkpoints/bert`.
-`python book/bert/experiments/bert_fine_tuning.py` runs what has not been run yet and records it; what is finished is
+Needs the encoder that `python bert_pretraining.py` leaves in `_build/checkpoints/bert`.
+`python bert_fine_tuning.py` runs what has not been run yet and records it; what is finished is
 kept in `_build/bert_fine_tuning/`. An hour and a half of one core, nearly all of it for MiniLM.
 """
 
@@ -27,9 +27,6 @@ from itertools import pairwise
 from typing import Any
 
 import torch
-from tformer_book.kit.runs import BUILD, Runs, summary
-from torch import Tensor, nn
-
 from tformer_book.bert.data.intents import (
     Utterance,
     few_per_intent,
@@ -40,6 +37,9 @@ from tformer_book.bert.data.intents import (
 from tformer_book.bert.data.reviews import few_per_label, review_sentences
 from tformer_book.bert.models.baselines import MajorityTagger, tfidf_logistic_regression
 from tformer_book.kit.records import record
+from tformer_book.kit.runs import BUILD, Runs, summary
+from torch import Tensor, nn
+
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.data.labelled import LabelledBatches, encode_sentences, label_first_pieces
 from tformer_lib.data.masking import mask_tokens
@@ -73,7 +73,9 @@ def loaded() -> tuple[PretrainingBERT, WordPieceTokenizer]:
     try:
         return load_bert(CHECKPOINT)
     except FileNotFoundError:
-        sys.exit(f"there is no encoder in {CHECKPOINT}: run `python book/bert/experiments/bert_pretraining.py` first")
+        sys.exit(
+            f"there is no encoder in {CHECKPOINT}: run `python bert_pretraining.py` first"
+        )
 
 
 @dataclass

@@ -13,7 +13,7 @@ that stands twice in its window. At the end:
   training, and how many of 1,000 words are different ones, with two seeds each; and the same of held-out
   text, cut into pieces of the same length that begin where somebody begins to speak.
 
-`python book/gpt/experiments/gpt_stages.py` runs what has not been run yet and records it. Six minutes of one core.
+`python gpt_stages.py` runs what has not been run yet and records it. Six minutes of one core.
 """
 
 import math
@@ -22,13 +22,13 @@ from functools import partial
 from typing import Any
 
 import torch
+from tformer_book.kit.data.text import shakespeare
+from tformer_book.kit.models.ngram import NGram
+from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs
 from torch import Tensor
 
 from tformer_lib import TransformerConfig
-from tformer_book.kit.data.text import shakespeare
-from tformer_book.kit.models.ngram import NGram
-from tformer_book.kit.records import record
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.modes import evaluation
 from tformer_lib.core.positions import Rotary

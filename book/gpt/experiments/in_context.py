@@ -4,7 +4,7 @@ Trained on rows of 20 examples of regressions in five dimensions, tested on rows
 without, three seeds each, beside ridge regression, least squares, averaging, and the prediction 0; with two
 other ways of telling positions, one seed each; and on inputs, weights and noise other than in training.
 
-`python book/gpt/experiments/in_context.py` runs what has not been run yet and records it; with names, such as
+`python in_context.py` runs what has not been run yet and records it; with names, such as
 `"noise 0.5" "rotary, noise 0.5"`, it runs only those, and records once all runs are there. What has been
 trained is kept in `_build/in_context/`, and training that was stopped goes on. About twenty minutes
 of one core.
@@ -15,9 +15,6 @@ from collections.abc import Callable
 from functools import partial
 
 import torch
-from tformer_book.kit.runs import Runs, means
-from torch import Tensor
-
 from tformer_book.gpt.data.regressions import (
     RandomRegressions,
     Regressions,
@@ -29,6 +26,9 @@ from tformer_book.gpt.data.regressions import (
 )
 from tformer_book.gpt.models.in_context import InContextRegressor, in_context_loss, in_context_regressor
 from tformer_book.kit.records import record
+from tformer_book.kit.runs import Runs, means
+from torch import Tensor
+
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.positions import ALiBi, Rotary
 from tformer_lib.core.transformer import TransformerConfig

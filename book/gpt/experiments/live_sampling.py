@@ -9,18 +9,29 @@ Chapter 8b, trained by `live_model`. Nothing is trained here. Recorded are, meas
   known words and how many of 1,000 words are different ones, with seeds 0 to 7. In `gpt_stages` there are two
   seeds a setting, too few to tell the rules apart.
 
-`python book/gpt/experiments/live_sampling.py` runs what has not been run yet and records it. Three minutes of one core.
+`python live_sampling.py` runs what has not been run yet and records it. Three minutes of one core.
 """
 
 from functools import partial
 from typing import Any
 
 import torch
-from tformer_book.gpt.experiments.gpt_stages import IDS, LETTERS, NEW, RULES, TEXT, TEXTS, TOKENIZER, counted, words_of, written
-from tformer_book.kit.runs import Runs
-
+from tformer_book.gpt.experiments.gpt_stages import (
+    IDS,
+    LETTERS,
+    NEW,
+    RULES,
+    TEXT,
+    TEXTS,
+    TOKENIZER,
+    counted,
+    words_of,
+    written,
+)
 from tformer_book.kit.live import live_model
 from tformer_book.kit.records import record
+from tformer_book.kit.runs import Runs
+
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.measures.language import bits_per_character
 from tformer_lib.models.gpt import GPT

@@ -5,7 +5,7 @@ is trained on the million and on all 34 plays, with two seeds; a wider one on al
 two thirds of one reading; and one of 2.7 million parameters, made as in Chapter 8b, which reads all plays
 about once. Beside them n-grams, counted on the same two texts. Half an hour on one core.
 
-`python book/gpt/experiments/shakespeare.py` runs what has not been run yet and records it; training that was stopped
+`python shakespeare.py` runs what has not been run yet and records it; training that was stopped
 goes on where it was. What is finished is kept in `_build/shakespeare/`, or in the folder that `--folder`
 names.
 """
@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from tformer_book.kit.data.text import shakespeare
+from tformer_book.kit.models.ngram import NGram
+from tformer_book.kit.records import record
 from tformer_book.kit.runs import BUILD, Runs
 from torch import Tensor
 
 from tformer_lib import TransformerConfig
-from tformer_book.kit.data.text import shakespeare
-from tformer_book.kit.models.ngram import NGram
-from tformer_book.kit.records import record
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.positions import Rotary
 from tformer_lib.data.windows import RandomWindows

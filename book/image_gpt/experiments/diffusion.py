@@ -27,7 +27,7 @@ told" is: it has two channels more, the known pixels without noise and a map of 
 from images of which the upper half, the lower half or nothing is known, a third of them each, by the loss on
 the other pixels. All else is as chosen for the DiT.
 
-`python book/image_gpt/experiments/diffusion.py` runs what has not been run yet and records it. With `--add` it runs only
+`python diffusion.py` runs what has not been run yet and records it. With `--add` it runs only
 what the record does not hold. About forty minutes of one core.
 """
 
@@ -40,12 +40,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from tformer_book.image_gpt.experiments.image_gpt import BATCH, LEVELS, SEEDS, SIDE, build, data
+from tformer_book.kit.data.mnist import ImageBatches
+from tformer_book.kit.records import record, recorded
 from tformer_book.kit.runs import Runs
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from tformer_book.kit.data.mnist import ImageBatches
-from tformer_book.kit.records import record, recorded
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.generation import generate

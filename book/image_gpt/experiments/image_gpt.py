@@ -4,7 +4,7 @@ MNIST's 5,000 digits at 14 x 14 pixels and four grey levels, 4,000 to train on. 
 chapter with three seeds; "deeper" has twice as many blocks and two and a half times as many steps. Beside
 them tables that count, the probe on an untrained model of the same shape, and the probe on the pixels.
 
-`python book/image_gpt/experiments/image_gpt.py` runs what has not been run yet and records it; what is finished is kept in
+`python image_gpt.py` runs what has not been run yet and records it; what is finished is kept in
 `_build/image_gpt/`, with checkpoints. A quarter of an hour of one core.
 """
 
@@ -12,15 +12,15 @@ from functools import partial
 from typing import Any
 
 import torch
+from tformer_book.image_gpt.models.pixel_tables import ABOVE, ABOVE_LEFT, ABOVE_RIGHT, LEFT, PixelTable
+from tformer_book.kit.data.mnist import ImageBatches, mnist
+from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs
 from torch import Tensor
 
 from tformer_lib.analysis.layer_means import layer_means
 from tformer_lib.analysis.pixels import attention_by_offset
 from tformer_lib.analysis.recording import record_attention
-from tformer_book.kit.data.mnist import ImageBatches, mnist
-from tformer_book.image_gpt.models.pixel_tables import ABOVE, ABOVE_LEFT, ABOVE_RIGHT, LEFT, PixelTable
-from tformer_book.kit.records import record
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.positions import LearnedPositions
 from tformer_lib.core.transformer import TransformerConfig

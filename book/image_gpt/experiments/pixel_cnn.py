@@ -1,6 +1,6 @@
 """Masked convolutions on the pixels of the chapter on ImageGPT: its GPT's steps, and four times as many.
 
-Four times as many steps take about as long as the GPT's. `python book/image_gpt/experiments/pixel_cnn.py` runs what has not
+Four times as many steps take about as long as the GPT's. `python pixel_cnn.py` runs what has not
 been run yet and records it; what is finished is kept in `_build/pixel_cnn/`. Three minutes of one core.
 """
 
@@ -10,13 +10,13 @@ from typing import Any
 
 import torch
 from tformer_book.image_gpt.experiments.image_gpt import BATCH, LEVELS, SEEDS, SIDE, data
+from tformer_book.image_gpt.models.pixel_cnn import PixelCNN
+from tformer_book.kit.data.mnist import ImageBatches
+from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from tformer_book.kit.data.mnist import ImageBatches
-from tformer_book.image_gpt.models.pixel_cnn import PixelCNN
-from tformer_book.kit.records import record
 from tformer_lib.training import count_parameters, fit, seed_everything
 
 RUNS = Runs("pixel_cnn")

@@ -6,7 +6,7 @@ vectors, on a plane on which the pixels lie in a random order, another one for e
 pixel stands, and nothing of rows and columns. "none" says nothing. The model of the chapter otherwise: two
 blocks, 450 steps of 16 images, three seeds.
 
-`python book/image_gpt/experiments/pixel_places.py` runs what has not been run yet and records it; what is finished is kept in
+`python pixel_places.py` runs what has not been run yet and records it; what is finished is kept in
 `_build/pixel_places/`. With `--add` it runs only what the record does not hold. Eight minutes of one core.
 """
 
@@ -17,11 +17,11 @@ from typing import Any
 
 import torch
 from tformer_book.image_gpt.experiments.image_gpt import BATCH, LEVELS, SEEDS, SIDE, data
+from tformer_book.kit.data.mnist import ImageBatches
+from tformer_book.kit.records import record, recorded
 from tformer_book.kit.runs import Runs
 from torch import Tensor, nn
 
-from tformer_book.kit.data.mnist import ImageBatches
-from tformer_book.kit.records import record, recorded
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.positions import LearnedPositions
 from tformer_lib.core.transformer import TransformerConfig

@@ -6,7 +6,7 @@ multilayer perceptron and a convolutional network of about as many parameters, t
 is for the matrices of a transformer; the perceptron with the better of two learning rates, the network with
 one. The logistic regression sees the same moved copies and, beside that,
 the clips alone; its penalty is the best of four on every fifth training speaker, held back.
-`python book/image_gpt/experiments/sound.py` runs what has not been run yet and records it; what is finished is kept in
+`python sound.py` runs what has not been run yet and records it; what is finished is kept in
 `_build/sound/`. Five minutes of one core.
 """
 
@@ -15,13 +15,13 @@ from itertools import pairwise
 from typing import Any
 
 import torch
-from tformer_book.kit.runs import Runs
 from sklearn.linear_model import LogisticRegression
-from torch import Tensor, nn
-
 from tformer_book.kit.data.mnist import ImageBatches
 from tformer_book.kit.data.speech import RATE, Clips, spoken_digits
 from tformer_book.kit.records import record
+from tformer_book.kit.runs import Runs
+from torch import Tensor, nn
+
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.data.audio import log_mel

@@ -7,7 +7,7 @@ Of the final network: its spectrum, what is left without some frequencies, and t
 
 "Unseen" is a pair (a, b) if neither it nor (b, a) was shown; "mirrored" if only (b, a) was.
 
-`PREDICTIONS` was written before any run that is recorded. `python book/inside/experiments/grokking.py` runs what has not
+`PREDICTIONS` was written before any run that is recorded. `python grokking.py` runs what has not
 been run yet and records it; what is done is kept in `_build/grokking/`. About ten minutes of one core.
 """
 
@@ -17,16 +17,6 @@ from functools import partial
 
 import torch
 import torch.nn.functional as F
-from tformer_book.kit.runs import Runs
-from torch import Tensor
-
-from tformer_lib.analysis.fourier import (
-    along_sum,
-    by_sum,
-    fourier_power,
-    frequencies_holding,
-    keep_frequencies,
-)
 from tformer_book.inside.models.modular_addition import (
     addition_table,
     answer_logits,
@@ -38,6 +28,16 @@ from tformer_book.inside.models.modular_addition import (
     unseen_pairs,
 )
 from tformer_book.kit.records import record
+from tformer_book.kit.runs import Runs
+from torch import Tensor
+
+from tformer_lib.analysis.fourier import (
+    along_sum,
+    by_sum,
+    fourier_power,
+    frequencies_holding,
+    keep_frequencies,
+)
 from tformer_lib.models.gpt import GPT
 from tformer_lib.training import seed_everything
 

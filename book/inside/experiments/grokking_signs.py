@@ -6,17 +6,13 @@ these frequencies are computed from the logits of unseen pairs alone. Beside the
 random, mean of ten draws. Controls are networks that find no rule: answers dealt out at random, where there
 is none, and training without weight decay. Three seeds each, 2,800 steps, all else as in `grokking.py`.
 
-`python book/inside/experiments/grokking_signs.py` runs what has not been run yet; about nine minutes of one core.
+`python grokking_signs.py` runs what has not been run yet; about nine minutes of one core.
 """
 
 from functools import partial
 
 import torch
 from tformer_book.inside.experiments.grokking import DECAY, LR, D, P, numbers_of, score, significant
-from tformer_book.kit.runs import Runs
-from torch import Tensor
-
-from tformer_lib.analysis.fourier import along_sum, fourier_power
 from tformer_book.inside.models.modular_addition import (
     addition_table,
     answer_logits,
@@ -27,6 +23,10 @@ from tformer_book.inside.models.modular_addition import (
     unseen_pairs,
 )
 from tformer_book.kit.records import record
+from tformer_book.kit.runs import Runs
+from torch import Tensor
+
+from tformer_lib.analysis.fourier import along_sum, fourier_power
 from tformer_lib.training import seed_everything
 
 SHARE, STEPS, EVERY, STRONGEST = 0.4, 2800, 100, 3

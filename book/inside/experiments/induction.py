@@ -9,7 +9,7 @@ layers and one on the plays of Chapter 8, in characters and in pieces, tested on
 Controls: both single layers for 3,000 steps at a smaller learning rate; two layers on passages with the
 optimiser of the plays. And two layers once more, to read their circuit from the weights.
 
-`python book/inside/experiments/induction.py` runs what is neither recorded nor kept in `_build/induction/`, and adds it to
+`python induction.py` runs what is neither recorded nor kept in `_build/induction/`, and adds it to
 the record; with `--again` it runs all, about twenty minutes of one core.
 """
 
@@ -22,6 +22,16 @@ from statistics import fmean
 from typing import Any
 
 import torch
+from tformer_book.inside.data.passages import (
+    overlapping_pairs,
+    passage_batches,
+    passage_loss,
+    repeated_passage,
+)
+from tformer_book.inside.models.attention_only import TokenBefore, attention_only
+from tformer_book.kit.data.text import shakespeare
+from tformer_book.kit.records import record as write_record
+from tformer_book.kit.records import recorded
 from tformer_book.kit.runs import Runs, rounded
 from torch import Tensor
 from torch.nn.functional import cross_entropy
@@ -38,16 +48,6 @@ from tformer_lib.analysis import (
     record,
     repeated_tokens,
 )
-from tformer_book.inside.data.passages import (
-    overlapping_pairs,
-    passage_batches,
-    passage_loss,
-    repeated_passage,
-)
-from tformer_book.kit.data.text import shakespeare
-from tformer_book.inside.models.attention_only import TokenBefore, attention_only
-from tformer_book.kit.records import record as write_record
-from tformer_book.kit.records import recorded
 from tformer_lib.core.positions import Rotary
 from tformer_lib.data.windows import RandomWindows, consecutive_windows
 from tformer_lib.models.language import language_loss

@@ -1,7 +1,7 @@
 """What stands in the stream and in an MLP of the live model, and what a toy model makes of too many features.
 
 Three parts, each with its controls and three seeds: `probes` of the stream, `superposition` in toy models,
-and a sparse autoencoder (`sae`) of the third MLP. `python book/inside/experiments/inside_features.py` runs what is missing
+and a sparse autoencoder (`sae`) of the third MLP. `python inside_features.py` runs what is missing
 and records all; with names, such as `sae`, only those parts. About a quarter of an hour on one core.
 """
 
@@ -15,17 +15,7 @@ from statistics import fmean
 from typing import Any
 
 import torch
-from tformer_book.kit.runs import Runs, rounded
-from torch import Tensor, nn
-from torch.nn.functional import cross_entropy, normalize
-
-from tformer_lib.analysis import ablate, patch
-from tformer_lib.analysis import record as recording
-from tformer_lib.analysis.probes import best_labels, control_labels, fit_probes, removal, without
 from tformer_book.inside.data.letters import letter_labels, string_labels, trigrams
-from tformer_book.kit.data.text import shakespeare
-from tformer_book.kit.live import live_model
-from tformer_book.kit.models.recipes import MODERN
 from tformer_book.inside.models.sparse_autoencoder import TopKAutoencoder, fit_autoencoder, matched_cosines
 from tformer_book.inside.models.superposition import (
     ToyModels,
@@ -34,7 +24,17 @@ from tformer_book.inside.models.superposition import (
     train_toys,
     weighted_error,
 )
+from tformer_book.kit.data.text import shakespeare
+from tformer_book.kit.live import live_model
+from tformer_book.kit.models.recipes import MODERN
 from tformer_book.kit.records import record
+from tformer_book.kit.runs import Runs, rounded
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, normalize
+
+from tformer_lib.analysis import ablate, patch
+from tformer_lib.analysis import record as recording
+from tformer_lib.analysis.probes import best_labels, control_labels, fit_probes, removal, without
 from tformer_lib.models.initialisation import gpt2_initialisation
 
 SEEDS = [0, 1, 2]

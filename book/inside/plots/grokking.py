@@ -5,7 +5,6 @@ from typing import Any
 
 import matplotlib.ticker
 from matplotlib.axes import Axes
-
 from tformer_book.kit.plot_style import (
     BLACK,
     BLUE,

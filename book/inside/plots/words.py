@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from jaxtyping import Float
-from torch import Tensor
-
 from tformer_book.kit.plot_style import BookFigure, book_style, new_figure
+from torch import Tensor
 
 
 @book_style

@@ -1,8 +1,8 @@
 """Small drawings for the first page: one for each chapter, with no words in them.
 
 Each is 160 by 100 and shows what its chapter is about in the book's colours. The title of the chapter stands
-beside it on the page, so that it is an ornament there; its description is for whoever opens the file. A chapter
-has its own in `card.py`, and `tools/draw_pictures.py` writes it to `card.svg`.
+beside it on the page, so that it is an ornament there; its description is for whoever opens the file. A
+chapter has its own in `card.py`, and `tools/draw_pictures.py` writes it to `card.svg`.
 """
 
 from collections.abc import Callable

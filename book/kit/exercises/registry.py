@@ -15,28 +15,12 @@ import importlib
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
 
-# The modules of this package that hold the exercises of a chapter each.
-CHAPTERS = (
-    "sequences",
-    "attention",
-    "multi_head",
-    "skip_norm",
-    "positions",
-    "transformer",
-    "bert",
-    "gpt",
-    "modern_decoder",
-    "translation",
-    "vit",
-    "image_gpt",
-    "long_sequences",
-    "inside",
-    "scale",
-)
+BOOK = Path(__file__).parents[2]
 Inputs = Callable[[torch.Generator], Sequence[tuple]]
 
 
@@ -115,9 +99,9 @@ def exercise(
 
 
 def exercises() -> dict[str, Exercise]:
-    """All exercises by name."""
-    for chapter in CHAPTERS:  # importing a chapter's module makes its exercises known
-        importlib.import_module(f"tformer_book.kit.exercises.{chapter}")
+    """All exercises by name: those of each chapter that has a file `exercises.py`."""
+    for file in sorted(BOOK.glob("*/exercises.py")):  # importing it makes its exercises known
+        importlib.import_module(f"tformer_book.{file.parent.name}.exercises")
     return dict(_EXERCISES)
 
 

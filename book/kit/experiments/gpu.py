@@ -9,7 +9,7 @@ Three parts, on one GPU:
 - `race`: seconds of training until nanoGPT's recipe and ours reach the same loss on held-out text,
   evaluations not counted, three seeds each.
 
-`python benchmarks/gpu.py --text input.txt` reads that file (nanoGPT's is tiny Shakespeare), the last tenth
+`python gpu.py --text input.txt` reads that file (nanoGPT's is tiny Shakespeare), the last tenth
 held out as there; without `--text` it reads the plays of Chapter 8. About an hour. A record is written only
 where there is CUDA. `--tiny` runs everything with small sizes on whatever there is, to see that it runs.
 """
@@ -22,14 +22,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from tformer_book.kit.data.text import shakespeare
+from tformer_book.kit.records import record
 from tformer_book.kit.runs import BUILD, Runs, rounded
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.checkpoint import checkpoint
 
 from tformer_lib import TransformerConfig
-from tformer_book.kit.data.text import shakespeare
-from tformer_book.kit.records import record
 from tformer_lib.core.attention import Attend, Backend
 from tformer_lib.core.positions import LearnedPositions, Rotary
 from tformer_lib.data.windows import RandomWindows

@@ -8,7 +8,7 @@ bits with one scale a row, everything else in float32: `book/kit/live_model.json
 character before and after, so that the page can say what the eight bits cost, and what heads read and are
 worth.
 
-`python book/kit/experiments/live_model.py` goes on where it was stopped. Ten to twenty minutes on one core.
+`python live_model.py` goes on where it was stopped. Ten to twenty minutes on one core.
 """
 
 import json
@@ -16,16 +16,16 @@ import math
 from typing import Any
 
 import torch
+from tformer_book.kit.data.text import shakespeare
+from tformer_book.kit.live import FILE, as_json, as_script, quantise_
+from tformer_book.kit.models.recipes import MODERN
+from tformer_book.kit.records import record
 from tformer_book.kit.runs import BUILD, Runs
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from tformer_lib.analysis.ablation import mask_heads
 from tformer_lib.analysis.weights import attention_weights
-from tformer_book.kit.data.text import shakespeare
-from tformer_book.kit.live import FILE, as_json, as_script, quantise_
-from tformer_book.kit.models.recipes import MODERN
-from tformer_book.kit.records import record
 from tformer_lib.core.attention import Attend
 from tformer_lib.data.windows import RandomWindows
 from tformer_lib.files import replace_file

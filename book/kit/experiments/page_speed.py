@@ -1,6 +1,6 @@
 """What a reader with a phone waits for: the weight of a page, its first paint, its formulas.
 
-`python benchmarks/page_speed.py` serves the built site (`make book`) compressed, on this machine, and opens
+`python page_speed.py` serves the built site (`make book`) compressed, on this machine, and opens
 pages in Chromium as a first visit on a slow phone: a processor four times slower than this one, 1.6 Mbit/s,
 150 ms to the server, a window of 360 x 740. For each page it gives the bytes that came, by kind, the
 requests, the time to the first paint, the time until every formula stands in its own font, and the layout

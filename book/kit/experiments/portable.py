@@ -1,6 +1,6 @@
 """Every notebook, strictly, on all the machines that this one can play: instructions, threads, Pythons.
 
-`python benchmarks/portable.py` (or `make portable`) runs all notebooks under each setting of a matrix:
+`python portable.py` (or `make portable`) runs all notebooks under each setting of a matrix:
 
 - the instructions of the processor: all it has; AVX2, as most laptops; AVX2 in the libraries and none in
   PyTorch's own kernels ("mixed"); or none beyond the oldest ("plain"), by the switches of PyTorch, MKL,
@@ -37,6 +37,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tformer_book.kit.records import record
+
 from tformer_lib.files import replace_file
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -1,6 +1,6 @@
 """Attention for long sequences: what each way of attending can still recall, each at its own learning rate.
 
-Two tasks of `tformer_book.long_sequences.data.recall`. *Recall*: 8 to 64 pairs of a key and a value, then eight
+Two tasks, from the chapter's `data.recall`. *Recall*: 8 to 64 pairs of a key and a value, then eight
 keys whose values are asked for. *Rewriting*: 8 to 16 keys, each written twice in any order, of which the last
 value is asked for. Every model is 64 wide and without positions. `MODELS` says how its blocks attend, with
 two heads if nothing else is said. It is trained for 200 steps of 64 sequences. The learning rate is the best
@@ -18,11 +18,11 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import torch
+from tformer_book.kit.records import record, recorded
 from tformer_book.kit.runs import Runs
-
 from tformer_book.long_sequences.data.recall import associative_recall, recall_batches
 from tformer_book.long_sequences.models.recall import RecallModel, recall_accuracy, recall_loss
-from tformer_book.kit.records import record, recorded
+
 from tformer_lib.core.attention import Attend, Backend
 from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.efficient.delta import DeltaAttend

@@ -24,7 +24,7 @@ and for the two starts that the chapter compares.
 - `speed`: what a step of the mixture costs, and one of the dense model with as many parameters, by turns with
   the dense model's.
 
-`python book/modern_decoder/experiments/modern_decoder.py [PART ...]` runs what has not been run yet and records it; what is done
+`python modern_decoder.py [PART ...]` runs what has not been run yet and records it; what is done
 is kept in `_build/modern_decoder/`. With `--add`, what the record in the repository holds counts as kept.
 About 65 minutes of one core.
 """
@@ -39,12 +39,12 @@ from statistics import median
 from typing import Any
 
 import torch
-from tformer_book.modern_decoder.experiments.recipe import Text, held_out, load
-from tformer_book.kit.runs import Runs, summary
-from torch import Tensor, nn
-
 from tformer_book.kit.models.recipes import BASELINE, BATCH, CONTEXT, MODERN, Recipe
 from tformer_book.kit.records import record, recorded
+from tformer_book.kit.runs import Runs, summary
+from tformer_book.modern_decoder.experiments.recipe import Text, held_out, load
+from torch import Tensor, nn
+
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.positions import Rotary
 from tformer_lib.core.transformer import Block, TransformerConfig

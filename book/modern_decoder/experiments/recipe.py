@@ -1,6 +1,6 @@
 """nanoGPT's recipe for a processor against a modern one: steps and CPU-seconds to the same held-out loss.
 
-`python book/modern_decoder/experiments/recipe.py [TEXT FILE]` trains both in one go, on one thread, and prints what each needs to
+`python recipe.py [TEXT FILE]` trains both in one go, on one thread, and prints what each needs to
 reach the loss at which nanoGPT's recipe ends after its 2,000 steps. Of a text file the first 90% of the
 characters are trained on and the others held out; without one, the text is Shakespeare's plays as the book
 divides them. The loss is that of all of the held-out text, cut into windows of 64 characters, each of which
@@ -22,12 +22,12 @@ from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
-from tformer_book.kit.runs import Runs
-from torch import Tensor, nn
-
 from tformer_book.kit.data.text import shakespeare
 from tformer_book.kit.models.recipes import BASELINE, BATCH, CONTEXT, LADDER, MODERN, SIDE, Recipe
 from tformer_book.kit.records import record
+from tformer_book.kit.runs import Runs
+from torch import Tensor, nn
+
 from tformer_lib.data.windows import RandomWindows, consecutive_windows
 from tformer_lib.models.language import language_loss
 from tformer_lib.tokenizers import CharTokenizer

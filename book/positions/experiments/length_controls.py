@@ -4,7 +4,7 @@ ALiBi with the slopes of its paper and with others; and trained rotary and relat
 again with changed offsets, frequencies or temperatures (`rotary_controls`, `level_tail`). Recipe, sizes and
 text are those of the other script; but every position is judged by the same characters (`shared_text`).
 
-`python book/positions/experiments/length_controls.py` runs what has not been run yet and records it; with names, such as
+`python length_controls.py` runs what has not been run yet and records it; with names, such as
 `rotary "alibi, steep"`, it runs only those, and records once all runs are there. About nine minutes of one
 core.
 """
@@ -15,11 +15,19 @@ from collections.abc import Callable
 from functools import partial
 
 import torch
-from tformer_book.positions.experiments.length_extrapolation import BATCH, BIN, CONFIG, LENGTH, SEEDS, STEPS, prepared
-from tformer_book.kit.runs import Runs, means, rounded
-
-from tformer_book.positions.models.positioned import OffsetAttend, loss_by_position, positioned_gpt
 from tformer_book.kit.records import record
+from tformer_book.kit.runs import Runs, means, rounded
+from tformer_book.positions.experiments.length_extrapolation import (
+    BATCH,
+    BIN,
+    CONFIG,
+    LENGTH,
+    SEEDS,
+    STEPS,
+    prepared,
+)
+from tformer_book.positions.models.positioned import OffsetAttend, loss_by_position, positioned_gpt
+
 from tformer_lib.core.positions import Rotary
 from tformer_lib.core.score_bias import ALiBi, RelativeBias
 from tformer_lib.data.windows import RandomWindows

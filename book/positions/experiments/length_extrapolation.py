@@ -3,7 +3,7 @@
 Three variants come with them: without positions but with a mark in place of the first character of each
 window, without positions and with four blocks in place of two, and, to compare, rotary with four blocks.
 
-`python book/positions/experiments/length_extrapolation.py` runs what has not been run yet and records it; with names, such as
+`python length_extrapolation.py` runs what has not been run yet and records it; with names, such as
 `rotary "none, marked"`, it runs only those, and records once all runs are there. Finished runs are kept in
 `_build/length_extrapolation/`. About thirteen minutes of one core.
 """
@@ -15,10 +15,9 @@ from functools import cache, partial
 from typing import NamedTuple
 
 import torch
-from tformer_book.kit.runs import Runs, means, rounded
-from torch import Tensor
-
 from tformer_book.kit.data.text import shakespeare
+from tformer_book.kit.records import record
+from tformer_book.kit.runs import Runs, means, rounded
 from tformer_book.positions.models.positioned import (
     POSITIONS,
     loss_by_position,
@@ -26,7 +25,8 @@ from tformer_book.positions.models.positioned import (
     positioned_gpt,
     shared_text,
 )
-from tformer_book.kit.records import record
+from torch import Tensor
+
 from tformer_lib.core.score_bias import RelativeBias
 from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.data.windows import RandomWindows

@@ -5,7 +5,7 @@ or hand 3 stands at one angle for all of them; and places are divided by 4, with
 Recipe, sizes and text are those of `length_controls.py`. Two single runs come with them: rotary trained with
 the base 500,000, and no positions at width 88.
 
-`python book/positions/experiments/length_hands.py` runs what has not been run yet and records it; with names it runs only
+`python length_hands.py` runs what has not been run yet and records it; with names it runs only
 those, and records once all runs are there. About six minutes of one core.
 """
 
@@ -16,14 +16,22 @@ from dataclasses import replace
 from functools import partial
 
 import torch
-from tformer_book.positions.experiments.length_controls import HANDS, WINDOWS, by_offset, changed
-from tformer_book.positions.experiments.length_extrapolation import BATCH, BIN, CONFIG, LENGTH, SEEDS, STEPS, prepared
-from tformer_book.positions.experiments.length_extrapolation import WINDOWS as MANY
+from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs, means, rounded
+from tformer_book.positions.experiments.length_controls import HANDS, WINDOWS, by_offset, changed
+from tformer_book.positions.experiments.length_extrapolation import (
+    BATCH,
+    BIN,
+    CONFIG,
+    LENGTH,
+    SEEDS,
+    STEPS,
+    prepared,
+)
+from tformer_book.positions.experiments.length_extrapolation import WINDOWS as MANY
+from tformer_book.positions.models.positioned import loss_by_position, positioned_gpt
 from torch import Tensor
 
-from tformer_book.positions.models.positioned import loss_by_position, positioned_gpt
-from tformer_book.kit.records import record
 from tformer_lib.core.attention import Backend, masked_softmax
 from tformer_lib.core.positions import Rotary
 from tformer_lib.data.windows import RandomWindows

@@ -9,7 +9,7 @@ the end; null where training left the finite numbers.
 "one rule" is a control at width 256: the standard parametrisation in which only the learning rates of the
 matrices follow muP ("rates"), or only the readout's first values and the scores ("values").
 
-`python book/scale/experiments/mup.py` runs what has not been run yet and records it; what is done is kept in
+`python mup.py` runs what has not been run yet and records it; what is done is kept in
 `_build/mup/`. About fifteen minutes of one core.
 """
 
@@ -17,11 +17,11 @@ import argparse
 import math
 
 import torch
+from tformer_book.kit.data.text import shakespeare
+from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs, rounded
 
 from tformer_lib import TransformerConfig
-from tformer_book.kit.data.text import shakespeare
-from tformer_book.kit.records import record
 from tformer_lib.core.positions import LearnedPositions
 from tformer_lib.data.windows import RandomWindows, consecutive_windows
 from tformer_lib.models.language import language_loss

@@ -12,18 +12,18 @@ This is done for each of the two losses. Three other seeds then run with the rat
 The noise scale is measured along the runs with 16 and with 64 windows a step, by the gradients of 64 batches
 of 8 windows. `PREDICTION` was written before any run that is recorded.
 
-`python book/scale/experiments/noise_scale.py` runs what has not been run yet and records it; what is done is kept in
+`python noise_scale.py` runs what has not been run yet and records it; what is done is kept in
 `_build/noise_scale/`. About ten minutes of one core.
 """
 
 import math
 
 import torch
+from tformer_book.kit.data.text import shakespeare
+from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs, rounded
 
 from tformer_lib import GPT, TransformerConfig
-from tformer_book.kit.data.text import shakespeare
-from tformer_book.kit.records import record
 from tformer_lib.core.positions import LearnedPositions
 from tformer_lib.data.windows import RandomWindows, consecutive_windows
 from tformer_lib.models.language import language_loss

@@ -25,7 +25,7 @@ parameters.
 - And how firm the exponent of the parametric law is: 300 fits to models drawn from the thirty, for three ways
   to count P, and for fewer models.
 
-`python book/scale/experiments/scaling_law.py` runs what has not been run yet; an hour and a half on one core. What is
+`python scaling_law.py` runs what has not been run yet; an hour and a half on one core. What is
 finished is kept in `_build/scaling_law/`, or in the folder that `--folder` names. With `--add` what the
 record in the repository holds is taken from there and only the rest is run. `--draws` makes only the last
 part anew, from the runs in the record, in a minute and a half.
@@ -44,12 +44,12 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
+from tformer_book.kit.data.text import shakespeare
+from tformer_book.kit.records import record, recorded
 from tformer_book.kit.runs import BUILD, Runs, rounded
 from torch import Tensor, nn
 
 from tformer_lib import TransformerConfig
-from tformer_book.kit.data.text import shakespeare
-from tformer_book.kit.records import record, recorded
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.positions import Rotary
 from tformer_lib.models.gpt import GPT

@@ -43,10 +43,7 @@ def row(claim: dict, identifier: str = "", link: str = "") -> str:
     exact = " data-exact" if claim["low"] == claim["high"] else ""
     if claim.get("recorded"):
         words += f' <span class="tformer-recorded">{RECORDED}</span>'
-    return (
-        f'<tr{place} title="{name}"><td>{words}</td>'
-        f"<td>{number(claim)}</td><td{exact}>{band}</td></tr>"
-    )
+    return f'<tr{place} title="{name}"><td>{words}</td><td>{number(claim)}</td><td{exact}>{band}</td></tr>'
 
 
 def number(claim: dict) -> str:
@@ -87,9 +84,7 @@ def fold(claims: list[dict], code: list[nodes.Element]) -> list[nodes.Node]:
     """The fold, closed: a table of the claims over the cells that hold them."""
     rows = "".join(row(claim, f"claim-{claim['name']}") for claim in claims)
     table = f"{head()}<tbody>{rows}</tbody></table>" if rows else ""
-    start = (
-        f'<details class="tformer-claims"><summary>{summary(claims)}</summary>{table}'
-    )
+    start = f'<details class="tformer-claims"><summary>{summary(claims)}</summary>{table}'
     raw = (nodes.raw("", text, format="html") for text in (start, "</details>"))
     return [next(raw), *code, next(raw)]
 
@@ -154,11 +149,7 @@ def fold_claims(app: Sphinx, doctree: nodes.document) -> None:
         return
     cells = json.loads(path.read_text("utf8"))["cells"]
     all_claims = {claim["name"]: claim for claim in marked(cells)}
-    parents = {
-        id(n.parent): n.parent
-        for n in doctree.findall(nodes.container)
-        if cell_of(n, cells)
-    }
+    parents = {id(n.parent): n.parent for n in doctree.findall(nodes.container) if cell_of(n, cells)}
     for parent in parents.values():
         for run in list(runs(parent.children, cells)):
             made = claims_in(cell for _, cell in run)

@@ -34,9 +34,7 @@ def hexadecimal(parts: tuple[float, ...]) -> str:
 
 def luminance(colour: str) -> float:
     """The relative luminance of the accessibility guidelines, from 0 to 1."""
-    linear = [
-        c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in rgb(colour)
-    ]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in rgb(colour)]
     return sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 

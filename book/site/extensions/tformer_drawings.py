@@ -26,7 +26,7 @@ from sphinx.util.docutils import SphinxDirective
 SITE = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(SITE.parents[1] / "tools"))
 
-from chapters import FILE, ROOT, chapters  # noqa: E402
+from chapters import FILE, ROOT, chapters
 
 
 class ChapterCardsNode(nodes.General, nodes.Element):

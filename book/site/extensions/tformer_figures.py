@@ -49,9 +49,7 @@ def file_name(docname: str, number: int, label: str, chapter: str) -> str:
     for word in chapter.removeprefix("ch-").split("-"):
         if len(words) > 1 and words[0] == word:
             words.pop(0)
-    return "-".join(
-        ["fig", PurePosixPath(docname).name.split("_")[0], str(number), *words]
-    )
+    return "-".join(["fig", PurePosixPath(docname).name.split("_")[0], str(number), *words])
 
 
 def write(folder: Path, name: str, data: dict) -> tuple[float, float]:

@@ -51,9 +51,7 @@ class Finding(SphinxRole):
             text = format(value, written or ".3g")
         except (KeyError, ValueError) as error:
             said = f"no claim {name!r}" if isinstance(error, KeyError) else str(error)
-            return [], [
-                self.inliner.reporter.error(f"finding: {said}", line=self.lineno)
-            ]
+            return [], [self.inliner.reporter.error(f"finding: {said}", line=self.lineno)]
         return [FindingNode("", docname=docname, name=name, text=text)], []
 
 

@@ -17,7 +17,7 @@ def write(app: Sphinx, error: Exception | None) -> None:
     if error is None and app.builder.format == "html":
         place = Path(app.outdir) / PLACE
         place.parent.mkdir(exist_ok=True)
-        place.write_text(collect(ROOT / "book"), "utf8")
+        place.write_text(collect(), "utf8")
 
 
 def setup(app: Sphinx) -> dict:

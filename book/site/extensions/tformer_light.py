@@ -32,9 +32,7 @@ USED_BY = {
     "togglebutton.js": "toggle|dropdown",
 }
 # Settings of what this site has not: a choice of versions, the theme's search, thebe.
-UNUSED_SETTINGS = re.compile(
-    r"DOCUMENTATION_OPTIONS\.(pagename|search_as_you_type) *=|kernelName *="
-)
+UNUSED_SETTINGS = re.compile(r"DOCUMENTATION_OPTIONS\.(pagename|search_as_you_type) *=|kernelName *=")
 
 # The theme's own script sets the colours when the page is read. Until then the page
 # would have none, and the frames that come with them would move it.
@@ -51,9 +49,7 @@ def sheets(page: str, where: str) -> list[str]:
     """The style sheets of a page at `where`, as paths in the site, in order."""
     found = (ADDRESS.search(link[0]) for link in LINK.finditer(page))
     return [
-        posixpath.normpath(posixpath.join(posixpath.dirname(where), match[1]))
-        for match in found
-        if match
+        posixpath.normpath(posixpath.join(posixpath.dirname(where), match[1])) for match in found if match
     ]
 
 
@@ -76,10 +72,7 @@ def read_sheet(site: Path, name: str) -> str:
     text = re.sub(r'@charset "[^"]*";', "", text)
     pieces = IMPORT.split(text)  # own rules and the addresses of imports, by turns
     pieces[::2] = [URL.sub(relocate, piece) for piece in pieces[::2]]
-    pieces[1::2] = [
-        read_sheet(site, posixpath.normpath(posixpath.join(folder, at)))
-        for at in pieces[1::2]
-    ]
+    pieces[1::2] = [read_sheet(site, posixpath.normpath(posixpath.join(folder, at))) for at in pieces[1::2]]
     return re.sub(r"\s*\n\s*", "\n", "".join(pieces)).strip() + "\n"
 
 
@@ -107,9 +100,7 @@ def used_rules(sheet: str, words: set[str]) -> str:
         kept = [one for one in re.split(r",(?![^()]*\))", selectors) if wanted(one)]
         return licence + (f"{','.join(kept)}{{{body}}}" if kept else "")
 
-    return re.sub(
-        r"((?:/\*.*?\*/|[^{}])+?)\{([^{}]*)\}", change, sheet, flags=re.DOTALL
-    )
+    return re.sub(r"((?:/\*.*?\*/|[^{}])+?)\{([^{}]*)\}", change, sheet, flags=re.DOTALL)
 
 
 def light_scripts(page: str) -> str:
@@ -145,9 +136,7 @@ def light_pictures(site: Path, where: str, page: str) -> str:
             tag = tag.replace("<img", '<img loading="lazy"', 1)
         address = ADDRESS.search(tag)
         if address and not re.search(r"\b(width|height|style)=", tag):
-            file = site / posixpath.normpath(
-                posixpath.join(posixpath.dirname(where), address[1])
-            )
+            file = site / posixpath.normpath(posixpath.join(posixpath.dirname(where), address[1]))
             width, height = imagesize.get(file) if file.is_file() else (-1, -1)
             if width > 0:
                 tag = tag.replace("<img", f'<img width="{width}" height="{height}"', 1)
@@ -163,9 +152,7 @@ def with_bundle(page: str, names: list[str], common: list[str], address: str) ->
     """
     places = iter(names)
     shown = iter([f'    <link rel="stylesheet" href="{address}" />\n'])
-    return LINK.sub(
-        lambda link: next(shown, "") if next(places) in common else link[0], page
-    )
+    return LINK.sub(lambda link: next(shown, "") if next(places) in common else link[0], page)
 
 
 def pages(site: Path) -> Iterator[tuple[str, str]]:
@@ -179,37 +166,23 @@ def pages(site: Path) -> Iterator[tuple[str, str]]:
 
 def lighten(site: Path) -> None:
     """Makes all pages of a site light."""
-    found = {
-        where: text for where, text in pages(site) if BUNDLE not in sheets(text, where)
-    }
+    found = {where: text for where, text in pages(site) if BUNDLE not in sheets(text, where)}
     if not found:
         return
     lists = {where: sheets(text, where) for where, text in found.items()}
-    common = [
-        name
-        for name in next(iter(lists.values()))
-        if all(name in names for names in lists.values())
-    ]
+    common = [name for name in next(iter(lists.values())) if all(name in names for names in lists.values())]
     if not common:
         raise ExtensionError("the pages have no style sheet in common")
-    scripts = (
-        path
-        for path in (site / "_static").rglob("*.js")
-        if path.name != "fontawesome.js"
-    )
+    scripts = (path for path in (site / "_static").rglob("*.js") if path.name != "fontawesome.js")
     shown = "".join([*found.values(), *(path.read_text("utf8") for path in scripts)])
     bundle = "".join(read_sheet(site, name) for name in common)
-    bundle = icons_only(
-        used_rules(bundle, set(re.findall(r"[\w-]+", shown))), shown, site
-    )
+    bundle = icons_only(used_rules(bundle, set(re.findall(r"[\w-]+", shown))), shown, site)
     (site / BUNDLE).write_text(bundle, "utf8")
     digest = hashlib.sha256(bundle.encode()).hexdigest()[:8]
     for where, text in found.items():
         address = posixpath.relpath(BUNDLE, posixpath.dirname(where) or ".")
         text = with_bundle(text, lists[where], common, f"{address}?v={digest}")
-        (site / where).write_text(
-            light_pictures(site, where, light_scripts(text)), "utf8"
-        )
+        (site / where).write_text(light_pictures(site, where, light_scripts(text)), "utf8")
 
 
 def finish(app: Sphinx, exception: Exception | None) -> None:

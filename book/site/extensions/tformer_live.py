@@ -92,9 +92,7 @@ def used_by(app: Sphinx, docname: str, labels: Iterable[str]) -> str:
     return f'<p class="tl-task">{listed(links)} {uses} this figure.</p>' * bool(links)
 
 
-def folded(
-    app: Sphinx, docname: str, name: str, *, label: str = "", unfolded: bool = False
-) -> str:
+def folded(app: Sphinx, docname: str, name: str, *, label: str = "", unfolded: bool = False) -> str:
     """The figure as it stands in the page before its scripts are loaded.
 
     Behind the drawing `label` it may begin in another state, with another task.
@@ -160,9 +158,7 @@ def place(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         text = folded(app, docname, name, unfolded=True)
         text += drawn(app, docname, found[name]["after"])
         standing.replace_self(nodes.raw("", text, format="html"))
-    wanted = {
-        label: name for name, figure in found.items() for label in figure["after"]
-    }
+    wanted = {label: name for name, figure in found.items() for label in figure["after"]}
     for drawing in list(doctree.findall(nodes.figure)):
         label = next((label for label in drawing["ids"] if label in wanted), None)
         if label is None:
@@ -185,9 +181,7 @@ def place(app: Sphinx, doctree: nodes.document, docname: str) -> None:
             continue
         name, state = begins[label]
         link = opened(app, docname, name, state)
-        solution = next(
-            (i for i, c in enumerate(box.children) if is_solution(c)), len(box.children)
-        )
+        solution = next((i for i, c in enumerate(box.children) if is_solution(c)), len(box.children))
         box.insert(solution, nodes.raw("", link, format="html"))
 
 
@@ -202,9 +196,7 @@ def opened(app: Sphinx, docname: str, name: str, state: dict) -> str:
     `load.js` makes the state a part of it.
     """
     places = [
-        (*found, label)
-        for label in figures()[name]["after"]
-        if (found := numbered(app.env, "figure", label))
+        (*found, label) for label in figures()[name]["after"] if (found := numbered(app.env, "figure", label))
     ]
     page, _, anchor = next((one for one in places if one[0] == docname), places[0])
     if page != docname and ALONE.endswith(name.replace("-", "_")):

@@ -67,9 +67,7 @@ function styles() {
 """
 SHEET = "mathjax/math.css"  # in _static
 VARIANT = re.compile(r"\bTEX-(\w+)")
-GLYPH = re.compile(
-    r"mjx-c[0-9A-F]{2,}(?:[. ]TEX-\w+)?"
-)  # as HTML and as CSS write its classes
+GLYPH = re.compile(r"mjx-c[0-9A-F]{2,}(?:[. ]TEX-\w+)?")  # as HTML and as CSS write its classes
 OPENS = re.compile(r"[(\[\u2018\u201c]+$")
 CLOSES = re.compile(r"^[.,;:!?)\]\u2019\u201d-]+")
 logger = logging.getLogger(__name__)
@@ -86,17 +84,13 @@ class Typesetter:
             made_by.update((PACKAGE / "es5" / part).read_bytes())
         self.made_by = made_by.hexdigest()
         kept = json.loads(file.read_text("utf8")) if file.exists() else {}
-        self.made: dict[str, str] = (
-            kept["made"] if kept.get("made_by") == self.made_by else {}
-        )
+        self.made: dict[str, str] = kept["made"] if kept.get("made_by") == self.made_by else {}
 
     def call(self, code: str) -> str:
         """What JavaScript says to `code`, a string."""
         if self.engine is None:
             self.engine = MiniRacer()
-            self.engine.eval(
-                "var MathJax = {loader: {load: []}, startup: {typeset: false}};"
-            )
+            self.engine.eval("var MathJax = {loader: {load: []}, startup: {typeset: false}};")
             for part in PARTS:
                 self.engine.eval((PACKAGE / "es5" / part).read_text("utf8"))
             self.engine.eval(SETUP)
@@ -110,9 +104,7 @@ class Typesetter:
         """
         key = f"{'display' if display else 'inline'} {tex}"
         if key not in self.made:
-            answer = json.loads(
-                self.call(f"typeset({json.dumps(tex)}, {json.dumps(display)})")
-            )
+            answer = json.loads(self.call(f"typeset({json.dumps(tex)}, {json.dumps(display)})"))
             if "error" in answer:
                 raise ValueError(answer["error"])
             self.made[key] = slim(answer["html"], tex)
@@ -126,9 +118,7 @@ class Typesetter:
     def close(self) -> None:
         """Keeps what was made, and ends V8, whose thread would keep Python alive."""
         self.file.parent.mkdir(parents=True, exist_ok=True)
-        self.file.write_text(
-            json.dumps({"made_by": self.made_by, "made": self.made}), "utf8"
-        )
+        self.file.write_text(json.dumps({"made_by": self.made_by, "made": self.made}), "utf8")
         if self.engine is not None:
             self.engine.close()
             self.engine = None
@@ -138,44 +128,32 @@ def slim(made: str, tex: str) -> str:
     """MathJax's HTML without what no browser needs, and the TeX for math.js."""
     made = re.sub(r' (data-mjx-\w+|xmlns|texclass|unselectable)="[^"]*"', "", made)
     made = re.sub(r">\n\s*<", "><", made)
-    return made.replace(
-        "<mjx-container", f'<mjx-container data-tex="{html.escape(tex.strip())}"', 1
-    )
+    return made.replace("<mjx-container", f'<mjx-container data-tex="{html.escape(tex.strip())}"', 1)
 
 
-def typeset(
-    self: HTML5Translator, node: nodes.Element, tex: str, *, display: bool
-) -> str:
+def typeset(self: HTML5Translator, node: nodes.Element, tex: str, *, display: bool) -> str:
     """The formula of a node; one that cannot be read stays TeX, with a warning."""
     try:
         return self.builder.app.tformer_typesetter.typeset(tex, display=display)
     except ValueError as error:
-        logger.warning(
-            "a formula cannot be read: %s: %s", error, tex.strip(), location=node
-        )
+        logger.warning("a formula cannot be read: %s: %s", error, tex.strip(), location=node)
         return f"<code>{html.escape(tex)}</code>"
 
 
 def visit_math(self: HTML5Translator, node: nodes.math) -> None:
     """A formula in a line."""
-    self.body.append(
-        self.starttag(node, "span", "", CLASS="math notranslate nohighlight")
-    )
+    self.body.append(self.starttag(node, "span", "", CLASS="math notranslate nohighlight"))
     self.body.append(typeset(self, node, node.astext(), display=False) + "</span>")
     raise nodes.SkipNode
 
 
 def visit_displaymath(self: HTML5Translator, node: nodes.math_block) -> None:
     """A formula on a line of its own, read as sphinx.ext.mathjax reads it."""
-    self.body.append(
-        self.starttag(node, "div", "", CLASS="math notranslate nohighlight")
-    )
+    self.body.append(self.starttag(node, "div", "", CLASS="math notranslate nohighlight"))
     tex = node.astext()
     if not node["nowrap"]:
         if node["number"]:
-            self.body.append(
-                f'<span class="eqno">({get_node_equation_number(self, node)})'
-            )
+            self.body.append(f'<span class="eqno">({get_node_equation_number(self, node)})')
             self.add_permalink_ref(node, "Link to this equation")
             self.body.append("</span>")
         parts = [
@@ -211,9 +189,7 @@ def hold_together(app: Sphinx, doctree: nodes.document, docname: str) -> None:
             parent.replace(right, nodes.Text(right[closes.end() :]))
 
 
-def style_page(
-    app: Sphinx, pagename: str, templatename: str, context: dict, doctree
-) -> None:
+def style_page(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
     """Gives a page with formulas their style sheet, and asks at once for its fonts."""
     body = context.get("body") or ""
     if "<mjx-container" not in body:
@@ -245,9 +221,7 @@ def sheet_and_fonts(styles: str, used: set[str]) -> tuple[str, dict[str, bytes]]
     """The style sheet and the fonts, with the glyphs `used` and no others."""
     rules = []
     drawn: defaultdict[str, set[str]] = defaultdict(set)  # characters by family
-    for selector, body in re.findall(
-        r"^(\S[^\n]*) \{\n(.*?)\n\}", styles, flags=re.DOTALL | re.MULTILINE
-    ):
+    for selector, body in re.findall(r"^(\S[^\n]*) \{\n(.*?)\n\}", styles, flags=re.DOTALL | re.MULTILINE):
         body = "".join(line.strip() for line in body.splitlines()).removesuffix(";")
         if selector.startswith("@font-face") or not glyphs(selector) <= used:
             continue
@@ -310,9 +284,7 @@ def finish(app: Sphinx, exception: Exception | None) -> None:
         if exception is None and app.builder.format == "html":
             target = Path(app.outdir) / "_static" / Path(SHEET).parent
             target.mkdir(parents=True, exist_ok=True)
-            pages = (
-                path.read_text("utf8") for path in Path(app.outdir).rglob("*.html")
-            )
+            pages = (path.read_text("utf8") for path in Path(app.outdir).rglob("*.html"))
             used = set[str]().union(*map(glyphs, pages))
             sheet, fonts = sheet_and_fonts(typesetter.styles, used)
             (target / Path(SHEET).name).write_text(sheet, "utf8")
@@ -332,9 +304,7 @@ def setup(app: Sphinx) -> dict:
     )
     app.connect("builder-inited", start)
     app.connect("doctree-resolved", hold_together)
-    app.add_js_file(
-        "math.js", defer="defer"
-    )  # tformer_light takes it from pages without formulas
+    app.add_js_file("math.js", defer="defer")  # tformer_light takes it from pages without formulas
     app.connect("html-page-context", style_page, priority=890)  # before tidy_page
     app.connect("build-finished", finish, priority=700)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": False}

@@ -9,9 +9,7 @@ from sphinx.application import Sphinx
 PRINT_BUTTON = "download-pdf-button"  # the theme's name for it
 
 
-def name_print_button(
-    app: Sphinx, pagename: str, templatename: str, context: dict, doctree
-) -> None:
+def name_print_button(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
     """Calls the button that prints by its name."""
     for group in context.get("header_buttons") or []:
         for button in group.get("buttons", []):

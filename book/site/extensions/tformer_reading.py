@@ -52,9 +52,7 @@ class WordAnchors(SphinxTransform):
         """Changes the document."""
         for node in list(self.document.findall(nodes.Element)):
             anchor = (node.get("ids") or [""])[0]
-            above = next(
-                (up["ids"][0] for up in ancestors(node) if up.get("ids")), "page"
-            )
+            above = next((up["ids"][0] for up in ancestors(node) if up.get("ids")), "page")
             if anchor in REPEATED_IDS:
                 self.rename(node, f"{above}-{anchor.rpartition('-')[2]}")
             elif isinstance(node, nodes.section) and re.fullmatch(r"id\d+", anchor):
@@ -153,11 +151,7 @@ def without_links(title: nodes.Element) -> list[nodes.Node]:
     """The parts of a title; of a link only its words."""
     parts: list[nodes.Node] = []
     for child in title.children:
-        parts += (
-            without_links(child)
-            if isinstance(child, nodes.reference)
-            else [child.deepcopy()]
-        )
+        parts += without_links(child) if isinstance(child, nodes.reference) else [child.deepcopy()]
     return parts
 
 
@@ -173,9 +167,7 @@ def depart_fold(translator, node: fold) -> None:
 
 def visit_title(translator, node: fold_title) -> None:
     """Opens the title."""
-    translator.body.append(
-        translator.starttag(node, "summary", CLASS="admonition-title")
-    )
+    translator.body.append(translator.starttag(node, "summary", CLASS="admonition-title"))
 
 
 def depart_title(translator, node: fold_title) -> None:
@@ -206,9 +198,7 @@ def what_is_in(code: str) -> str:
         return "Setup: imports"
     defined = re.findall(r"^(?:def|class) (\w+)", code, re.MULTILINE)
     if defined:
-        return (
-            f"Code: {', '.join(defined[:3])}{' and more' if len(defined) > 3 else ''}"
-        )
+        return f"Code: {', '.join(defined[:3])}{' and more' if len(defined) > 3 else ''}"
     if re.search(r"\bplots?\.|^draw\.", code, re.MULTILINE):
         return "Code of the figure"
     return "Code of the table" if re.search(r"^table\(", code, re.MULTILINE) else "Code"
@@ -223,15 +213,11 @@ class CellPrompts(SphinxPostTransform):
     def run(self, **kwargs) -> None:
         """Changes the prompts that the notebooks leave as they are."""
         for cell in self.document.findall(nodes.container):
-            if not cell.get("hide_mode") or not cell.get("prompt_show", "").startswith(
-                PROMPT
-            ):
+            if not cell.get("hide_mode") or not cell.get("prompt_show", "").startswith(PROMPT):
                 continue
             source = next(iter(cell.findall(nodes.literal_block)), None)
             words = (
-                "Output"
-                if cell["hide_mode"] == "output"
-                else what_is_in(source.astext() if source else "")
+                "Output" if cell["hide_mode"] == "output" else what_is_in(source.astext() if source else "")
             )
             cell["prompt_show"] = cell["prompt_hide"] = words
 
@@ -314,10 +300,7 @@ class AuthorYear(BaseLabelStyle):
     def label(entry) -> str:
         """The label of one entry, were it alone."""
         people = entry.persons.get("author") or entry.persons.get("editor") or []
-        names = [
-            " ".join(map(str, [*p.rich_prelast_names, *p.rich_last_names]))
-            for p in people
-        ]
+        names = [" ".join(map(str, [*p.rich_prelast_names, *p.rich_last_names])) for p in people]
         if len(names) > 2:
             names = [f"{names[0]} et al."]
         who = " and ".join(names) or entry.fields.get("title", entry.key)
@@ -346,9 +329,7 @@ class CitedIn(SphinxPostTransform):
         domain, docname = self.env.get_domain("cite"), self.env.docname
         ids = {item.key: item.citation_id for item in domain.citations}
         seen: set[tuple[str, str]] = set()
-        for ref in sorted(
-            domain.citation_refs, key=lambda r: PurePosixPath(r.docname).name
-        ):
+        for ref in sorted(domain.citation_refs, key=lambda r: PurePosixPath(r.docname).name):
             place = self.place(ref.docname, ref.citation_ref_id)
             for target in ref.targets:
                 if (citation := by_id.get(ids.get(target.key, ""))) is None or (
@@ -364,9 +345,7 @@ class CitedIn(SphinxPostTransform):
                 else:
                     last += nodes.Text(", ")
                 uri = self.app.builder.get_relative_uri(docname, ref.docname)
-                last += nodes.reference(
-                    "", place, internal=True, refuri=f"{uri}#{ref.citation_ref_id}"
-                )
+                last += nodes.reference("", place, internal=True, refuri=f"{uri}#{ref.citation_ref_id}")
 
     def place(self, docname: str, anchor: str) -> str:
         """The number of the section that an anchor is in, or the page's title."""
@@ -386,32 +365,22 @@ class CitedIn(SphinxPostTransform):
         trees = self.env.temp_data.setdefault("tformer_citing", {})
         if docname not in trees:
             found = self.env.get_doctree(docname).findall(nodes.Element)
-            trees[docname] = {
-                name: node for node in found for name in node.get("ids", ())
-            }
+            trees[docname] = {name: node for node in found for name in node.get("ids", ())}
         return trees[docname]
 
 
 # --- the sidebar ---------------------------------------------------------------------
 
 
-def sections_in_sidebar(
-    app: Sphinx, docname: str, template: str, context: dict, doctree
-) -> None:
+def sections_in_sidebar(app: Sphinx, docname: str, template: str, context: dict, doctree) -> None:
     """Puts the sections of the open page below its title in the sidebar."""
     contents = context.get("generate_toctree_html")
-    if (
-        doctree is None
-        or contents is None
-        or not (top := doctree.next_node(nodes.section))
-    ):
+    if doctree is None or contents is None or not (top := doctree.next_node(nodes.section)):
         return
     numbers = app.env.toc_secnumbers.get(docname, {})
     items = []
     for section in top.children:
-        if not isinstance(section, nodes.section) or not isinstance(
-            section.next_node(), nodes.title
-        ):
+        if not isinstance(section, nodes.section) or not isinstance(section.next_node(), nodes.title):
             continue
         anchor = section["ids"][0]
         number = ".".join(map(str, numbers.get(f"#{anchor}") or ()))
@@ -419,17 +388,14 @@ def sections_in_sidebar(
         words = app.builder.render_partial(title)["fragment"].strip()
         label = f"{number}. {words}" if number else words
         items.append(
-            '<li class="toctree-l2">'
-            f'<a class="reference internal" href="#{anchor}">{label}</a></li>'
+            f'<li class="toctree-l2"><a class="reference internal" href="#{anchor}">{label}</a></li>'
         )
 
     def with_sections(kind: str, *args, **kwargs):
         html = str(contents(kind, *args, **kwargs))
         if kind != "sidebar" or not items:
             return html
-        current = re.compile(
-            r'(<li class="toctree-l1 current active[^>]*>\s*<a[^>]*>.*?</a>)', re.DOTALL
-        )
+        current = re.compile(r'(<li class="toctree-l1 current active[^>]*>\s*<a[^>]*>.*?</a>)', re.DOTALL)
         return current.sub(
             lambda m: f'{m[1]}<ul class="tformer-sections">{"".join(items)}</ul>',
             html,
@@ -458,17 +424,14 @@ def previews(app: Sphinx, docname: str, template: str, context: dict, doctree) -
             for name in node.get("ids", ())[:1]:
                 shown[name] = node
     found = {
-        name: app.builder.render_partial(without_backlinks(node))["fragment"]
-        for name, node in shown.items()
+        name: app.builder.render_partial(without_backlinks(node))["fragment"] for name, node in shown.items()
     }
     if not found:
         return
     path = Path(app.outdir, PREVIEWS, f"{docname.replace('/', '-')}.js")
     path.parent.mkdir(parents=True, exist_ok=True)
     url = json.dumps(app.builder.get_target_uri(docname))
-    path.write_text(
-        f"tformerPreviews({url}, {json.dumps(found, ensure_ascii=False)});\n", "utf8"
-    )
+    path.write_text(f"tformerPreviews({url}, {json.dumps(found, ensure_ascii=False)});\n", "utf8")
 
 
 def without_backlinks(node: nodes.Element) -> nodes.Element:
@@ -480,19 +443,14 @@ def without_backlinks(node: nodes.Element) -> nodes.Element:
     return copy
 
 
-def without_toggles(
-    app: Sphinx, docname: str, template: str, context: dict, doctree
-) -> None:
+def without_toggles(app: Sphinx, docname: str, template: str, context: dict, doctree) -> None:
     """Leaves out the script that would make buttons for folds: they need none."""
     context["script_files"] = [
         script
         for script in context["script_files"]
-        if "toggle"
-        not in f"{script.filename or ''} {script.attributes.get('body') or ''}".lower()
+        if "toggle" not in f"{script.filename or ''} {script.attributes.get('body') or ''}".lower()
     ]
-    context["css_files"] = [
-        s for s in context["css_files"] if "togglebutton" not in str(s.filename)
-    ]
+    context["css_files"] = [s for s in context["css_files"] if "togglebutton" not in str(s.filename)]
 
 
 def settings(app: Sphinx, config) -> None:

@@ -54,12 +54,10 @@ def table(app: Sphinx, docname: str, chapters: list[tuple[str, list[dict]]]) -> 
         number = chapter_number(target)
         title = f"Chapter {number}. {app.env.titles[target].astext()}"
         options.append(
-            f'<option value="{number}">{number}. '
-            f"{html.escape(app.env.titles[target].astext())}</option>"
+            f'<option value="{number}">{number}. {html.escape(app.env.titles[target].astext())}</option>'
         )
         rows = "".join(
-            row(claim, link=link(app, docname, target, f"claim-{claim['name']}"))
-            for claim in claims
+            row(claim, link=link(app, docname, target, f"claim-{claim['name']}")) for claim in claims
         )
         groups.append(
             f'<tbody data-chapter="{number}"><tr class="tformer-group">'

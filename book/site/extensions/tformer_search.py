@@ -66,9 +66,7 @@ OTHER_NAMES = {
 ASIDE = ("What you learned", "Exercises", "Further reading")
 
 # One word, two spellings: British prose and the names of code that the world shares.
-SPELLING = re.compile(
-    r"\b([a-z]{3,}?)(is|iz)(e[drs]?|ers?|ing|ations?)\b", re.IGNORECASE
-)
+SPELLING = re.compile(r"\b([a-z]{3,}?)(is|iz)(e[drs]?|ers?|ing|ations?)\b", re.IGNORECASE)
 NOT_WORDS = (
     addnodes.desc,  # a public name has a record of its own, and so has a term
     addnodes.glossary,
@@ -84,9 +82,7 @@ NOT_WORDS = (
     nodes.system_message,
     nodes.target,
 )
-STYLES = (
-    r"\\(?:math\w+|text\w*|operatorname\*?|boldsymbol|bm|big\w*|hat|bar|tilde|widehat)"
-)
+STYLES = r"\\(?:math\w+|text\w*|operatorname\*?|boldsymbol|bm|big\w*|hat|bar|tilde|widehat)"
 SYMBOLS = {
     **{"approx": "≈", "cdot": "·", "cdots": "…", "circ": "∘", "dots": "…", "ge": "≥"},
     **{"geq": "≥", "gg": "≫", "in": "∈", "infty": "∞", "ldots": "…", "le": "≤"},
@@ -114,9 +110,7 @@ def spoken(tex: str) -> str:
 
     def symbol(match: re.Match) -> str:
         name = match[1]
-        greek = (
-            f"GREEK {'CAPITAL' if name[0].isupper() else 'SMALL'} LETTER {name.upper()}"
-        )
+        greek = f"GREEK {'CAPITAL' if name[0].isupper() else 'SMALL'} LETTER {name.upper()}"
         try:
             return unicodedata.lookup(greek)
         except KeyError:
@@ -155,9 +149,7 @@ def spellings(text: str) -> list[str]:
     """The same words with s for z and z for s, as in normalise."""
     found = {match[0].lower(): match for match in SPELLING.finditer(text)}
     swapped = {"is": "iz", "iz": "is"}
-    return sorted(
-        f"{m[1]}{swapped[m[2].lower()]}{m[3]}".lower() for m in found.values()
-    )
+    return sorted(f"{m[1]}{swapped[m[2].lower()]}{m[3]}".lower() for m in found.values())
 
 
 def own_parts(section: nodes.section) -> list[nodes.Node]:
@@ -165,18 +157,13 @@ def own_parts(section: nodes.section) -> list[nodes.Node]:
     return [
         child
         for child in section.children
-        if not isinstance(child, nodes.section | nodes.title)
-        and "solution" not in child.get("classes", ())
+        if not isinstance(child, nodes.section | nodes.title) and "solution" not in child.get("classes", ())
     ]
 
 
 def sections(document: nodes.document) -> Iterator[nodes.section]:
     """The sections that have a title; exercises hold some that have none."""
-    return (
-        s
-        for s in document.findall(nodes.section)
-        if isinstance(s.next_node(), nodes.title)
-    )
+    return (s for s in document.findall(nodes.section) if isinstance(s.next_node(), nodes.title))
 
 
 def target(url: str, link: nodes.reference) -> str:
@@ -207,9 +194,7 @@ class Collector:
         self.home: dict[str, dict] = {}  # of an address, the section that it is in
         self.links: dict[str, list[dict]] = {}  # of an address, who links to it
 
-    def add(
-        self, kind: str, url: str, title: str, text: str, page: str, number: str = ""
-    ) -> dict:
+    def add(self, kind: str, url: str, title: str, text: str, page: str, number: str = "") -> dict:
         """Keeps a record, which it returns."""
         record = {
             "kind": kind,
@@ -222,9 +207,7 @@ class Collector:
         self.records.append(record | {"names": []})
         return self.records[-1]
 
-    def page(
-        self, app: Sphinx, docname: str, template: str, context: dict, doctree
-    ) -> None:
+    def page(self, app: Sphinx, docname: str, template: str, context: dict, doctree) -> None:
         """Collects from a page that has been read from a file."""
         if doctree is None:
             return
@@ -285,18 +268,10 @@ class Collector:
         signature = next(iter(description.findall(addnodes.desc_signature)))
         if not signature["ids"]:
             return
-        content = next(
-            c for c in description.children if isinstance(c, addnodes.desc_content)
-        )
-        text = line(
-            " ".join(
-                words(c) for c in content.children if not isinstance(c, addnodes.desc)
-            )
-        )
+        content = next(c for c in description.children if isinstance(c, addnodes.desc_content))
+        text = line(" ".join(words(c) for c in content.children if not isinstance(c, addnodes.desc)))
         module, full = signature.get("module") or "", signature["ids"][0]
-        self.add(
-            "reference", f"{url}#{full}", full.removeprefix(f"{module}."), text, module
-        )
+        self.add("reference", f"{url}#{full}", full.removeprefix(f"{module}."), text, module)
 
     def name_sections(self) -> None:
         """Gives a section the names of the terms that it explains.
@@ -326,21 +301,15 @@ class Collector:
         known = {record["title"] for record in self.records if record["kind"] == "term"}
         has_glossary = GLOSSARY in app.env.found_docs
         if has_glossary and (unknown := OTHER_NAMES.keys() - known):
-            raise ExtensionError(
-                f"{Path(__file__).name} names what is not in the glossary: {unknown}"
-            )
+            raise ExtensionError(f"{Path(__file__).name} names what is not in the glossary: {unknown}")
         self.name_sections()
         for record in self.records:
             said = " ".join([record["title"], *record["names"], record["text"]])
             record["spellings"] = spellings(said)
-        Path(app.doctreedir, RECORDS).write_text(
-            json.dumps(self.records, indent=1), "utf8"
-        )
+        Path(app.doctreedir, RECORDS).write_text(json.dumps(self.records, indent=1), "utf8")
 
 
-def without_search_data(
-    app: Sphinx, docname: str, template: str, context: dict, doctree
-) -> None:
+def without_search_data(app: Sphinx, docname: str, template: str, context: dict, doctree) -> None:
     """Lets templates leave out Sphinx's search, which search.js loads where it must."""
     script = r"<script[^>]*(?:searchtools|language_data|searchindex)\.js[^>]*></script>"
     context["without_search_data"] = lambda html: re.sub(script, "", html)

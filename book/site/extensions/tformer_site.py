@@ -105,9 +105,7 @@ class Contents:
     def __init__(self) -> None:
         self.known: dict[tuple, str] = {}
 
-    def __call__(
-        self, app: Sphinx, pagename: str, templatename: str, context: dict, doctree
-    ) -> None:
+    def __call__(self, app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
         make = context.get("toctree")
         if make is None or pagename in app.env.found_docs:
             return
@@ -121,9 +119,7 @@ class Contents:
         context["toctree"] = toctree
 
 
-def plain_bars(
-    app: Sphinx, what: str, name: str, obj, options, lines: list[str]
-) -> None:
+def plain_bars(app: Sphinx, what: str, name: str, obj, options, lines: list[str]) -> None:
     """Lets docstrings write |n - s|, to reStructuredText a substitution."""
     lines[:] = [line.replace("|", r"\|") if "`" not in line else line for line in lines]
 
@@ -142,9 +138,7 @@ def parsable(
     return signature.replace("<factory>", "..."), returns
 
 
-def describe(
-    app: Sphinx, pagename: str, templatename: str, context: dict, doctree
-) -> None:
+def describe(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
     """Describes a page to search engines and social cards by its first paragraph.
 
     TeX is left out. Metadata of the page, `og:description`, goes before it.
@@ -163,28 +157,18 @@ def describe(
         context["meta"] = meta
 
 
-def tidy_page(
-    app: Sphinx, pagename: str, templatename: str, context: dict, doctree
-) -> None:
+def tidy_page(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
     """Leaves out what no page uses: thebe (it calls other hosts), a script of icons."""
     unused = re.compile(r"thebe", re.IGNORECASE)
     context["script_files"] = [
         script
         for script in context["script_files"]
-        if not unused.search(
-            f"{script.filename or ''} {script.attributes.get('body') or ''}"
-        )
+        if not unused.search(f"{script.filename or ''} {script.attributes.get('body') or ''}")
     ]
-    context["css_files"] = [
-        sheet
-        for sheet in context["css_files"]
-        if not unused.search(str(sheet.filename))
-    ]
+    context["css_files"] = [sheet for sheet in context["css_files"] if not unused.search(str(sheet.filename))]
     # A citation is an item of its list; the role that docutils gives it is deprecated.
     # The empty corner of a table heads nothing.
-    body = (context.get("body") or "").replace(
-        'role="doc-biblioentry"', 'role="listitem"'
-    )
+    body = (context.get("body") or "").replace('role="doc-biblioentry"', 'role="listitem"')
     context["body"] = re.sub(r"<th[^>]*>\s*(<p>\s*</p>)?\s*</th>", "<td></td>", body)
     context["without_icon_script"] = lambda html: re.sub(
         r"<script[^>]*fontawesome\.js[^>]*></script>", "", html

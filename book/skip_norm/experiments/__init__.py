@@ -1,1 +1,1 @@
-"""What the chapter on skip connections and normalisation records: runs that take longer than a notebook may."""
+"""What the chapter on skip connections records: runs that take longer than a notebook may."""

@@ -2,7 +2,7 @@
 
 A character model of Shakespeare, 300 steps; 3 placements, 3 depths, 3 warm-ups (2 at the larger rate), 3
 seeds; and 1,500 steps with 8 blocks and no warm-up, to see who is only late.
-`python book/skip_norm/experiments/norm_placement.py` runs what has not been run yet and records it; `--seconds 150` stops
+`python norm_placement.py` runs what has not been run yet and records it; `--seconds 150` stops
 after that much processor time. Finished runs are kept in `_build/norm_placement/`. About 18 minutes of one
 core.
 """
@@ -15,12 +15,12 @@ from functools import partial
 from typing import Any
 
 import torch
+from tformer_book.kit.data.text import shakespeare
+from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs, means, rounded
+from tformer_book.skip_norm.models.residual_variants import NormedSkipBlock, share_of_differences
 from torch import Tensor
 
-from tformer_book.kit.data.text import shakespeare
-from tformer_book.skip_norm.models.residual_variants import NormedSkipBlock, share_of_differences
-from tformer_book.kit.records import record
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.positions import LearnedPositions
 from tformer_lib.core.transformer import Block, TransformerConfig

@@ -2,7 +2,7 @@
 
 The models, the data and the first schedule of `norm_placement.py` (eight blocks, rate 0.001, no warm-up, 300
 steps), with a norm of queries and keys. Those without it are in the records of `norm_placement.py` and
-`norm_variants.py`. `python book/skip_norm/experiments/norm_qk.py` runs what has not been run yet and records it. Finished
+`norm_variants.py`. `python norm_qk.py` runs what has not been run yet and records it. Finished
 runs are kept in `_build/norm_qk/`. About 2 minutes of one core.
 """
 
@@ -10,11 +10,11 @@ from functools import partial
 
 import norm_placement as grid
 import torch
-from tformer_book.skip_norm.experiments.norm_placement import HEADS, LENGTH, SEEDS, STEPS, WIDTH
-from tformer_book.kit.runs import Runs
-
-from tformer_book.skip_norm.models.residual_variants import BranchNormBlock
 from tformer_book.kit.records import record
+from tformer_book.kit.runs import Runs
+from tformer_book.skip_norm.experiments.norm_placement import HEADS, LENGTH, SEEDS, STEPS, WIDTH
+from tformer_book.skip_norm.models.residual_variants import BranchNormBlock
+
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.positions import LearnedPositions
 from tformer_lib.core.transformer import Block, TransformerConfig

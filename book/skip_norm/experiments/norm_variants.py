@@ -2,7 +2,7 @@
 
 The models, the data and the schedules of `norm_placement.py`, whose record has the other runs: norm on the
 branch, x + norm(f(x)), and sandwich norm, x + norm'(f(norm(x))); pre-norm with RMSNorm; and pre-norm and
-post-norm trained for longer, in which each block in turn is left out. `python book/skip_norm/experiments/norm_variants.py`
+post-norm trained for longer, in which each block in turn is left out. `python norm_variants.py`
 runs what has not been run yet and records it. Finished runs are kept in `_build/norm_variants/`. About 10
 minutes of one core.
 """
@@ -13,12 +13,12 @@ from typing import Any
 
 import norm_placement as grid
 import torch
-from tformer_book.skip_norm.experiments.norm_placement import HEADS, LENGTH, SCHEDULES, SEEDS, STEPS, WIDTH
+from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs, rounded
+from tformer_book.skip_norm.experiments.norm_placement import HEADS, LENGTH, SCHEDULES, SEEDS, STEPS, WIDTH
+from tformer_book.skip_norm.models.residual_variants import BranchNormBlock, SandwichBlock
 from torch import Tensor
 
-from tformer_book.skip_norm.models.residual_variants import BranchNormBlock, SandwichBlock
-from tformer_book.kit.records import record
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.positions import LearnedPositions
 from tformer_lib.core.transformer import Block, TransformerConfig

@@ -1,6 +1,6 @@
 """The two-core speedrun: in how little processor time does a model learn what nanoGPT's recipe learns?
 
-`python book/speedrun/experiments/speedrun.py [--entry NAME] [--file FILE]` trains an entry from three seeds and prints what
+`python speedrun.py [--entry NAME] [--file FILE]` trains an entry from three seeds and prints what
 it needed. The rules:
 
 1. The text is Shakespeare's plays, 34 to train on and 4 held out, in characters. An entry gets the first,
@@ -59,19 +59,17 @@ from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
-from tformer_book.modern_decoder.experiments.recipe import Text, held_out, load
+from tformer_book.kit.models.recipes import CONTEXT
+from tformer_book.kit.records import record, recorded
 from tformer_book.kit.runs import Runs
+from tformer_book.modern_decoder.experiments.recipe import Text, held_out, load
 from tformer_book.speedrun.experiments.speedrun_child import receive, send
+from tformer_book.speedrun.models import entries as speedrun
+from tformer_book.speedrun.models import nanogpt
+from tformer_book.speedrun.models import tried as speedrun_tried
+from tformer_book.speedrun.models.entries import LIMIT
 from torch import Tensor
 
-from tformer_book.speedrun.models import nanogpt
-
-from tformer_book.speedrun.models import entries as speedrun
-
-from tformer_book.speedrun.models import tried as speedrun_tried
-from tformer_book.kit.models.recipes import CONTEXT
-from tformer_book.speedrun.models.entries import LIMIT
-from tformer_book.kit.records import record, recorded
 from tformer_lib.training import count_parameters, seed_everything
 
 SEEDS, LONGEST, BATCH, FIRST = 3, 24_000, 128, 64

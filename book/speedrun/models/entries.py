@@ -1,7 +1,7 @@
 """The book's entries for the speedrun: small language models that learn as much as they can in seconds.
 
 An entry has two parts. `build(vocab)` makes a model, which maps tokens (B, N) to logits (B, N, vocab).
-`train(text, vocab, seed)` returns the tensors that such a model is to load. `book/speedrun/experiments/speedrun.py` has the
+`train(text, vocab, seed)` returns the tensors that such a model is to load. `experiments/speedrun.py` has the
 rules, and finds the entries by their names in `ENTRIES`.
 """
 

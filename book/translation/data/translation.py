@@ -8,11 +8,12 @@ its sentences are free, and there are few of them.
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tformer_book.kit.data.number_words import number_word
 from tformer_book.translation.data.interface import interface_pairs
 from tformer_book.translation.data.nearness import near_duplicates, nearest_similarity
-from tformer_book.kit.data.number_words import number_word
 from tformer_book.translation.data.pair_split import split_pairs
 from tformer_book.translation.data.phrases import phrase_pairs
+
 from tformer_lib.data.pairs import Pair, check_language
 from tformer_lib.data.translation_set import TranslationSet
 

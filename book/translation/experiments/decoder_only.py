@@ -11,7 +11,7 @@ by its loss on the validation part (seed 0), and three seeds; the prefix mask ha
 as a control, for the other two, with seed 0. Scored greedily on the test part by exact match, in all and by
 length, and by BLEU; a paired bootstrap compares seed 0 of each with that of the encoder-decoder.
 
-`python book/translation/experiments/decoder_only.py` runs what has not been run yet and records it; what is finished is kept in
+`python decoder_only.py` runs what has not been run yet and records it; what is finished is kept in
 `_build/decoder_only/`. About nine minutes of one core.
 """
 
@@ -22,11 +22,11 @@ from itertools import pairwise
 from typing import Any
 
 import torch
+from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs, rounded, summary
+from tformer_book.translation.data.translation import TranslationSet, translation_set
 from torch import Tensor, nn
 
-from tformer_book.translation.data.translation import TranslationSet, translation_set
-from tformer_book.kit.records import record
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.masks import causal_mask
 from tformer_lib.core.positions import SinusoidalPositions

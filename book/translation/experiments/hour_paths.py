@@ -7,7 +7,7 @@ from both, or from every other token. Kept are the shares of hours that are righ
 same for the hours 1 to 6 with PM, which training never has with AM, and how much attention each of the
 decoder's blocks gives to the half of the day, where it writes the hour.
 
-`python book/translation/experiments/hour_paths.py` runs what has not been run yet and records it. About two
+`python hour_paths.py` runs what has not been run yet and records it. About two
 minutes of one core.
 """
 
@@ -17,11 +17,11 @@ from functools import partial
 from typing import Any
 
 import torch
+from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs, rounded
+from tformer_book.translation.data.translation import TranslationSet, translation_set
 
 from tformer_lib import record_attention
-from tformer_book.translation.data.translation import TranslationSet, translation_set
-from tformer_book.kit.records import record
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.data.pairs import Pair

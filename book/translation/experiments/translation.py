@@ -8,7 +8,7 @@ is decoded with 1 to 8 beams and four length penalties, on the validation part. 
 strings into French, of which twelve translations, drawn at random, are kept; and so is what the recurrent
 model with attention looks at while it writes one date.
 
-`python book/translation/experiments/translation.py` runs what has not been run yet and records it; what is finished is kept in
+`python translation.py` runs what has not been run yet and records it; what is finished is kept in
 `_build/translation/`. About forty minutes of one core.
 """
 
@@ -21,10 +21,10 @@ from statistics import mean
 from typing import Any
 
 import torch
-from tformer_book.kit.runs import Runs, rounded, summary
-
-from tformer_book.translation.data.translation import TranslationSet, translation_set
 from tformer_book.kit.records import record
+from tformer_book.kit.runs import Runs, rounded, summary
+from tformer_book.translation.data.translation import TranslationSet, translation_set
+
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.generation import translate

@@ -21,7 +21,7 @@ dropout. The rate is the best of five on the validation part, after a third of t
 `pairs`: the bad score on interface strings may come from their number or their language. The same transformer
 and training, label smoothing included, on phrases into French, cut to as many pairs as there are strings.
 
-`python book/translation/experiments/translation_controls.py` runs the parts that the record does not hold and records all; with
+`python translation_controls.py` runs the parts that the record does not hold and records all; with
 `--again` it runs every part. What is finished is kept in `_build/translation_controls/`. With names of parts
 behind it, it runs these and records nothing. About half an hour of one core in all.
 """
@@ -35,11 +35,11 @@ from typing import Any
 import decoder_only
 import torch
 import translation
+from tformer_book.kit.records import record, recorded
 from tformer_book.kit.runs import Runs, rounded, summary
+from tformer_book.translation.data.translation import TranslationSet, nearest_similarity, translation_set
 from torch import Tensor
 
-from tformer_book.translation.data.translation import TranslationSet, nearest_similarity, translation_set
-from tformer_book.kit.records import record, recorded
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.positions import sinusoidal
 from tformer_lib.core.transformer import TransformerConfig

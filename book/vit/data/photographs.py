@@ -5,9 +5,8 @@ from functools import cache
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
-
 from tformer_book.kit.data.mnist import Split, digits
+from torch import Tensor
 
 TRAINED = 0.6  # the share of a photograph's columns, from the left, that windows to train on are cut from
 

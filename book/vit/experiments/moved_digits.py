@@ -25,18 +25,18 @@ from functools import cache, partial
 from typing import Any
 
 import torch
-from tformer_book.kit.runs import Runs
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
+from tformer_book.kit.data.mnist import ImageBatches, mnist, shifted
+from tformer_book.kit.records import record, recorded
+from tformer_book.kit.runs import Runs
+from tformer_book.vit.models.cnn import SmallCNN
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from tformer_lib import record_attention
 from tformer_lib.analysis import attention_rollout
-from tformer_book.kit.data.mnist import ImageBatches, mnist, shifted
-from tformer_book.vit.models.cnn import SmallCNN
-from tformer_book.kit.records import record, recorded
 from tformer_lib.core.patches import from_patches, to_patches
 from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.models.vit import ViT, image_loss

@@ -7,7 +7,7 @@ with all images and shifts, in fewer steps, 4 x 4, 7 x 7 and 14 x 14 are compare
 class token, with the same seeds. Constants and learning rates were chosen on 600 images held back from the
 training part; the test part is only measured on.
 
-`python book/vit/experiments/vision.py` runs what has not been run yet and records it; what is finished is kept in
+`python vision.py` runs what has not been run yet and records it; what is finished is kept in
 `_build/vision/`. With `--seconds S` it stops after the first run that ends later. About twenty
 minutes of one core.
 """
@@ -17,15 +17,15 @@ import time
 from functools import partial
 
 import torch
-from tformer_book.kit.runs import Runs, rounded
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
+from tformer_book.kit.data.mnist import ImageBatches, mnist
+from tformer_book.kit.records import record
+from tformer_book.kit.runs import Runs, rounded
+from tformer_book.vit.models.cnn import SmallCNN
 from torch import Tensor, nn
 
-from tformer_book.kit.data.mnist import ImageBatches, mnist
-from tformer_book.vit.models.cnn import SmallCNN
-from tformer_book.kit.records import record
 from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.models.vit import Pool, ViT, image_loss
 from tformer_lib.training import count_parameters, fit, seed_everything, width_for_budget

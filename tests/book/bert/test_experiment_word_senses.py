@@ -2,19 +2,17 @@
 
 import pytest
 import torch
-
-from tformer_book.kit import runs as runs_module
 from tformer_book.kit.records import recorded
+
 from tformer_lib.tokenizers import WordPieceTokenizer
 
 
 @pytest.fixture(scope="module")
 def word_senses():
-    """The script, which imports its neighbours as `python book/bert/experiments/word_senses.py` does."""
-    with pytest.MonkeyPatch.context() as patch:
-        from tformer_book.bert.experiments import word_senses
+    """The script."""
+    from tformer_book.bert.experiments import word_senses
 
-        yield word_senses
+    return word_senses
 
 
 def prepared(script, word, texts):

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-
 from tformer_book.gpt import plots
 from tformer_book.kit.plot_style import BookFigure
 

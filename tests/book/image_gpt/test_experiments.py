@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import torch
-
 from tformer_book.kit import runs as runs_module
+
 from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.models.dit import DiT
 from tformer_lib.training import count_parameters
@@ -12,13 +12,10 @@ from tformer_lib.training import count_parameters
 
 @pytest.fixture(scope="module")
 def scripts():
-    """The scripts, which import their neighbours as `python benchmarks/NAME.py` does."""
-    with pytest.MonkeyPatch.context() as patch:
-        from tformer_book.image_gpt.experiments import diffusion
-        from tformer_book.image_gpt.experiments import pixel_cnn
-        from tformer_book.image_gpt.experiments import pixel_places
+    """The scripts."""
+    from tformer_book.image_gpt.experiments import diffusion, pixel_cnn, pixel_places
 
-        yield diffusion, pixel_cnn, pixel_places
+    return diffusion, pixel_cnn, pixel_places
 
 
 def test_images_and_tokens_say_the_same(scripts):

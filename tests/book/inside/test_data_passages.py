@@ -4,7 +4,6 @@ import math
 
 import pytest
 import torch
-
 from tformer_book.inside.data.passages import (
     overlapping_pairs,
     passage_batches,

@@ -2,9 +2,9 @@
 
 import pytest
 import torch
+from tformer_book.inside.models.attention_only import TokenBefore, attention_only
 
 from tformer_lib import TransformerConfig
-from tformer_book.inside.models.attention_only import TokenBefore, attention_only
 from tformer_lib.core.positions import Rotary
 
 SIZES = TransformerConfig(d_model=16, n_heads=2, n_blocks=2, norm="rms", bias=False)

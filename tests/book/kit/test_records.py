@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-
 import tformer_book.kit.records
 from tformer_book.kit.records import FOLDER, record, recorded
 

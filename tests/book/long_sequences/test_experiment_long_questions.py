@@ -2,20 +2,18 @@
 
 import pytest
 import torch
-
-from tformer_book.kit import runs as runs_module
 from tformer_book.long_sequences.data.recall import associative_recall
 from tformer_book.long_sequences.models.recall import RecallModel
+
 from tformer_lib.core.transformer import TransformerConfig
 
 
 @pytest.fixture(scope="module")
 def script():
-    """The script, which imports its neighbours as `python book/long_sequences/experiments/long_questions.py` does."""
-    with pytest.MonkeyPatch.context() as patch:
-        from tformer_book.long_sequences.experiments import long_questions
+    """The script."""
+    from tformer_book.long_sequences.experiments import long_questions
 
-        yield long_questions
+    return long_questions
 
 
 @pytest.mark.parametrize("name", ["linear", "delta"])

@@ -1,8 +1,8 @@
 """The script of the chapter on long sequences: each kind of model is built as its name says."""
 
 import pytest
-
 from tformer_book.kit import runs as runs_module
+
 from tformer_lib.core.attention import Attend
 from tformer_lib.efficient.delta import DeltaAttend
 from tformer_lib.efficient.linear import LinearAttend
@@ -11,11 +11,10 @@ from tformer_lib.efficient.sliding import SlidingWindow
 
 @pytest.fixture(scope="module")
 def script():
-    """The script, which imports its neighbours as `python book/long_sequences/experiments/long_sequences.py` does."""
-    with pytest.MonkeyPatch.context() as patch:
-        from tformer_book.long_sequences.experiments import long_sequences
+    """The script."""
+    from tformer_book.long_sequences.experiments import long_sequences
 
-        yield long_sequences
+    return long_sequences
 
 
 EXPECTED = {

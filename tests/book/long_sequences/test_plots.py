@@ -1,9 +1,8 @@
 """The figures of the chapter on long sequences: what they draw is what they are given."""
 
 import pytest
-
-from tformer_book.long_sequences import plots
 from tformer_book.kit.plot_style import BookFigure
+from tformer_book.long_sequences import plots
 
 N = [256, 1024, 4096]
 SEEDS = {"full": {8: [1.0, 1.0], 64: [1.0, 0.9]}, "window": {8: [1.0, 1.0], 64: [0.5, 0.4]}}

@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import pytest
 import torch
-
 from tformer_book.kit import runs as runs_module
 from tformer_book.kit.models.recipes import BASELINE, MODERN
 from tformer_book.kit.records import recorded
+
 from tformer_lib.core.positions import Rotary
 from tformer_lib.data.windows import consecutive_windows
 from tformer_lib.efficient.mixture import active_parameters, mixtures
@@ -20,18 +20,17 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture
-def script(tmp_path):
+def script(tmp_path, monkeypatch):
     """The script, with its runs kept elsewhere and only two steps and two seeds."""
-    with pytest.MonkeyPatch.context() as patch:
-        from tformer_book.modern_decoder.experiments import modern_decoder
+    from tformer_book.modern_decoder.experiments import modern_decoder
 
-        patch.setattr(modern_decoder, "RUNS", runs_module.Runs(tmp_path))
-        patch.setattr(modern_decoder, "SEEDS", [0, 1])
-        patch.setattr(modern_decoder, "STEPS", 2)
-        patch.setattr(modern_decoder, "MIXTURE_STEPS", 2)
-        patch.setattr(modern_decoder, "LOOKS", (1,))
-        patch.setattr(modern_decoder, "costs", lambda trial, text, rival: 1.5)
-        yield modern_decoder
+    monkeypatch.setattr(modern_decoder, "RUNS", runs_module.Runs(tmp_path))
+    monkeypatch.setattr(modern_decoder, "SEEDS", [0, 1])
+    monkeypatch.setattr(modern_decoder, "STEPS", 2)
+    monkeypatch.setattr(modern_decoder, "MIXTURE_STEPS", 2)
+    monkeypatch.setattr(modern_decoder, "LOOKS", (1,))
+    monkeypatch.setattr(modern_decoder, "costs", lambda trial, text, rival: 1.5)
+    return modern_decoder
 
 
 @pytest.fixture

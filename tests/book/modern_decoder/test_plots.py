@@ -2,9 +2,8 @@
 
 import pytest
 import torch
-
-from tformer_book.modern_decoder import plots
 from tformer_book.kit.plot_style import BookFigure
+from tformer_book.modern_decoder import plots
 
 BEFORE = torch.logspace(-3, 0, 7)
 AT_STEPS = {"baseline": [2.0, 2.2], "rotary": [1.9]}

@@ -6,7 +6,6 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-
 from tformer_book.positions.models.positioned import (
     POSITIONS,
     OffsetAttend,
@@ -15,6 +14,7 @@ from tformer_book.positions.models.positioned import (
     positioned_gpt,
     shared_text,
 )
+
 from tformer_lib.core.masks import causal_mask
 from tformer_lib.core.positions import LearnedPositions, RelativeBias, Rotary, sinusoidal
 from tformer_lib.core.transformer import TransformerConfig

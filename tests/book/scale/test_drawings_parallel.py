@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-
 from tformer_book.scale.drawings import parallel as draw
 
 

@@ -1,19 +1,17 @@
 """The scaling law: what is recorded is not run again; the prediction is of the runs before it."""
 
 import pytest
-
-from tformer_book.kit import runs as runs_module
 from tformer_book.kit.records import recorded
+
 from tformer_lib.scale.laws import fit_isoflop, fit_parametric
 
 
 @pytest.fixture(scope="module")
 def script():
-    """The script, which imports its neighbours as `python book/scale/experiments/scaling_law.py` does."""
-    with pytest.MonkeyPatch.context() as patch:
-        from tformer_book.scale.experiments import scaling_law
+    """The script."""
+    from tformer_book.scale.experiments import scaling_law
 
-        yield scaling_law
+    return scaling_law
 
 
 @pytest.fixture(scope="module")

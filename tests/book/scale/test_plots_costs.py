@@ -1,7 +1,7 @@
 """The figures on costs: what they draw is what they are given."""
 
-from tformer_book.scale.plots.costs import lost_by_scale
 from tformer_book.kit.plot_style import BookFigure
+from tformer_book.scale.plots.costs import lost_by_scale
 
 
 def test_each_type_has_a_line_for_each_run():

@@ -1,14 +1,13 @@
 """The figures on batch sizes and widths: what they draw is what they are given."""
 
 import pytest
-
+from tformer_book.kit.plot_style import BookFigure
 from tformer_book.scale.plots.tuning import (
     batch_trade_off,
     growth_by_width,
     noise_by_step,
     rates_by_width,
 )
-from tformer_book.kit.plot_style import BookFigure
 
 
 def is_drawn(figure):

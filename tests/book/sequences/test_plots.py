@@ -2,9 +2,8 @@
 
 import pytest
 import torch
-
-from tformer_book.sequences import plots
 from tformer_book.kit.plot_style import BookFigure
+from tformer_book.sequences import plots
 
 RUNS = {"narrow": torch.tensor([[1.0, 0.5], [0.8, 0.3]]), "wide": torch.ones(2, 2)}
 

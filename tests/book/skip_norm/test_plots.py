@@ -2,9 +2,8 @@
 
 import pytest
 import torch
-
-from tformer_book.skip_norm import plots
 from tformer_book.kit.plot_style import BookFigure
+from tformer_book.skip_norm import plots
 
 SHARES = {"neither": torch.tensor([1.0, 1e-3, 0.0]), "skip and norm": torch.tensor([1.0, 0.9, 0.8])}
 GRADIENTS = {"neither": torch.tensor([0.01, 0.2, 2.0]), "skip and norm": torch.tensor([3.0, 2.0, 2.0])}

@@ -10,11 +10,9 @@ from textwrap import dedent
 
 import pytest
 import torch
-from torch import nn
-
-from tformer_book.kit import runs as runs_module
-from tformer_book.speedrun.models import nanogpt
 from tformer_book.kit.models.recipes import BASELINE, BATCH
+from tformer_book.kit.records import recorded
+from tformer_book.speedrun.models import nanogpt
 from tformer_book.speedrun.models.entries import (
     CHANGES,
     ENTRIES,
@@ -31,7 +29,8 @@ from tformer_book.speedrun.models.entries import (
     schedule,
 )
 from tformer_book.speedrun.models.tried import TRIED
-from tformer_book.kit.records import recorded
+from torch import nn
+
 from tformer_lib.data.windows import RandomWindows, consecutive_windows
 from tformer_lib.models.language import language_loss
 from tformer_lib.training import fit
@@ -42,11 +41,10 @@ TINY = Settings(width=16, heads=2, blocks=2, hidden=32, rows=17, steps=3, batch=
 
 @pytest.fixture(scope="module")
 def speedrun():
-    """The script, which imports its neighbours as `python book/speedrun/experiments/speedrun.py` does."""
-    with pytest.MonkeyPatch.context() as patch:
-        from tformer_book.speedrun.experiments import speedrun
+    """The script."""
+    from tformer_book.speedrun.experiments import speedrun
 
-        yield speedrun
+    return speedrun
 
 
 @pytest.fixture(scope="module")

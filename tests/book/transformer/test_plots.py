@@ -2,9 +2,8 @@
 
 import pytest
 import torch
-
-from tformer_book.transformer import plots
 from tformer_book.kit.plot_style import BookFigure
+from tformer_book.transformer import plots
 
 LOWER = torch.ones(3, 3, dtype=torch.bool).tril()
 RATES = [0.1, 0.2, 0.1]

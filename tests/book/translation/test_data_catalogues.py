@@ -8,9 +8,8 @@ import struct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from tformer_book.translation.data.catalogues import MAGIC, read_catalogue, read_json, read_mo, read_po
 from tformer_book.kit.data.text import package_folder
+from tformer_book.translation.data.catalogues import MAGIC, read_catalogue, read_json, read_mo, read_po
 
 PO = r"""
 msgid ""

@@ -2,20 +2,18 @@
 
 import pytest
 import torch
-
-from tformer_book.kit import runs as runs_module
 from tformer_book.kit.records import recorded
+
 from tformer_lib.core.positions import sinusoidal
 from tformer_lib.data.translation_set import TranslationSet
 
 
 @pytest.fixture(scope="module")
 def controls():
-    """The script, which imports its neighbours as `python book/translation/experiments/translation_controls.py` does."""
-    with pytest.MonkeyPatch.context() as patch:
-        from tformer_book.translation.experiments import translation_controls
+    """The script."""
+    from tformer_book.translation.experiments import translation_controls
 
-        yield translation_controls
+    return translation_controls
 
 
 def test_positions_start_again_at_the_begin_token(controls):

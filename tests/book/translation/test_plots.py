@@ -2,9 +2,8 @@
 
 import pytest
 import torch
-
-from tformer_book.translation import plots
 from tformer_book.kit.plot_style import BookFigure
+from tformer_book.translation import plots
 
 LENGTHS = {"recurrent": [[60.0, 40.0], [70.0, 50.0]], "transformer": [[90.0, 80.0], [90.0, 84.0]]}
 BLEU = {0.0: [80.0, 82.0], 1.0: [80.0, 83.0]}

@@ -4,20 +4,18 @@ import json
 
 import pytest
 import torch
-
 from tformer_book.kit import runs as runs_module
+
 from tformer_lib.models.vit import ViT, image_loss
 from tformer_lib.training import count_parameters
 
 
 @pytest.fixture(scope="module")
 def scripts():
-    """Both scripts, which import their neighbours as `python benchmarks/NAME.py` does."""
-    with pytest.MonkeyPatch.context() as patch:
-        from tformer_book.vit.experiments import moved_digits
-        from tformer_book.vit.experiments import without_labels
+    """Both scripts."""
+    from tformer_book.vit.experiments import moved_digits, without_labels
 
-        yield moved_digits, without_labels
+    return moved_digits, without_labels
 
 
 def test_networks_have_as_many_parameters(scripts):

@@ -2,9 +2,8 @@
 
 import pytest
 import torch
-
-from tformer_book.vit import plots
 from tformer_book.kit.plot_style import BookFigure
+from tformer_book.vit import plots
 
 torch.manual_seed(0)
 IMAGE = torch.rand(1, 8, 12)

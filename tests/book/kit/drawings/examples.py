@@ -2,6 +2,7 @@
 
 import math
 
+from tformer_book.attention.drawings import softmax
 from tformer_book.kit.drawings import (
     attention,
     bert,
@@ -27,7 +28,7 @@ from tformer_book.kit.drawings import (
     translation,
     vit,
 )
-from tformer_book.attention.drawings import softmax
+
 from tformer_lib.scale.pipeline import pipeline_order, pipeline_times
 
 SCORES = [-3.56, -0.22, -0.89, -5.56, -14.22]

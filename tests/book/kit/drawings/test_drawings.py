@@ -14,17 +14,16 @@ import lxml.etree
 import pytest
 import torch
 import yaml
-
 from tests.book.drawings import examples
 from tests.book.drawings.examples import EXAMPLES
+from tformer_book.kit import plot_style as style
 from tformer_book.kit.drawings import cards
-from tformer_book.positions import drawings as positions
-from tformer_book.sequences import drawings as sequences
 from tformer_book.kit.drawings.drawing import Drawing
 from tformer_book.kit.drawings.lettering import LEAST, fitting, number, width_of
 from tformer_book.kit.drawings.primitives import Scene
 from tformer_book.kit.drawings.roles import KEY, QUERY, ROLES, STREAM, VALUE, style_variables
-from tformer_book.kit import plot_style as style
+from tformer_book.positions import drawings as positions
+from tformer_book.sequences import drawings as sequences
 
 ROOT = Path(__file__).parents[3]
 SVG = "{http://www.w3.org/2000/svg}"
