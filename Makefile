@@ -44,7 +44,7 @@ check: env ## run what a change can break, and say why (BASE= names what to comp
 	@$(BIN)/python tools/check.py $(if $(BASE),--base "$(BASE)")
 
 portable: env ## run all notebooks under a matrix of processors, threads and Pythons (PYTHONS= names more)
-	@$(BIN)/python benchmarks/portable.py $(if $(PYTHONS),--pythons $(PYTHONS))
+	@$(BIN)/python -m tformer_book.kit.experiments.portable $(if $(PYTHONS),--pythons $(PYTHONS))
 
 execute: env ## run all notebooks afresh, in order, and save their outputs
 	@$(BIN)/python tools/execute.py
@@ -67,6 +67,7 @@ lint: env ## check style, formatting (notebooks too), floors of imports and type
 	@$(BIN)/python -m ruff format --check .
 	@$(BIN)/python tools/format_notebooks.py --check
 	@$(BIN)/lint-imports --no-cache
+	@mkdir -p _build/link && ln -sfn ../../book _build/link/tformer_book
 	@$(BIN)/python -m mypy
 
 lock: env ## pin what pyproject.toml asks for (UPGRADE=1: the newest versions)

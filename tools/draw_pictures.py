@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 
 from chapters import chapters
+
 from tformer_book.attention.drawings import soft_lookup, softmax
 from tformer_book.kit.drawings.drawing import Drawing
 from tformer_book.kit.drawings.layers import layers

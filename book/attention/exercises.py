@@ -7,9 +7,10 @@ import math
 from collections.abc import Callable
 
 import torch
-from tformer_book.kit.exercises.registry import exercise
 from torch import Tensor
 from torch.nn import functional as F
+
+from tformer_book.kit.exercises.registry import exercise
 
 # Softmax
 

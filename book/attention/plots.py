@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from jaxtyping import Float
 from matplotlib.colors import PowerNorm
+from torch import Tensor
+
 from tformer_book.kit.plot_style import (
     BLACK,
     BLUE,
@@ -16,7 +18,6 @@ from tformer_book.kit.plot_style import (
     legend_above,
     new_figure,
 )
-from torch import Tensor
 
 
 @book_style

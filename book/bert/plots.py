@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from statistics import mean
 
 from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
+
 from tformer_book.kit.plot_style import (
     BLUE,
     GREEN,

@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 
 from jaxtyping import Float
+from torch import Tensor
+
 from tformer_book.kit.plot_style import (
     BLUE,
     GREEN,
@@ -16,7 +18,6 @@ from tformer_book.kit.plot_style import (
     legend_above,
     new_figure,
 )
-from torch import Tensor
 
 Number = float | int
 Curve = tuple[Sequence[Number], Sequence[Number]]

@@ -8,10 +8,20 @@ import matplotlib.ticker
 import torch
 from jaxtyping import Float
 from matplotlib.axes import Axes
-from tformer_book.kit.plot_style import BLACK, BLUE, GREEN, GREY, RED, BookFigure, book_style, new_figure
-from tformer_book.positions.plots import LOOKS as POSITIONS
-from tformer_book.positions.plots import NAMES
 from torch import Tensor
+
+from tformer_book.kit.plot_style import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    POSITION_NAMES,
+    POSITIONS,
+    RED,
+    BookFigure,
+    book_style,
+    new_figure,
+)
 
 LOOKS = {  # colour and dashes; what is not here has the look of its positions
     "transformer": (BLUE, "-"),
@@ -36,7 +46,7 @@ def _name_at_the_end(axis: Axes, ends: Mapping[str, float], apart: float) -> Non
     for name, end in sorted(ends.items(), key=lambda pair: pair[1]):
         height = (math.log10(max(end, 1e-30)) - low) / (high - low)
         place = max(height, place + apart, 0.0)
-        label = NAMES.get(name, name) + (" ↓" if height < 0 else "")
+        label = POSITION_NAMES.get(name, name) + (" ↓" if height < 0 else "")
         colour, dashes = _look(name)
         outside: dict[str, Any] = {"transform": axis.transAxes, "clip_on": False}
         axis.plot([1.015, 1.095], [place, place], dashes, color=colour, linewidth=2, **outside)

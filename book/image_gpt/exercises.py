@@ -8,8 +8,9 @@ import math
 from collections.abc import Callable
 
 import torch
-from tformer_book.kit.exercises.registry import exercise
 from torch import Tensor
+
+from tformer_book.kit.exercises.registry import exercise
 
 # Grey levels
 

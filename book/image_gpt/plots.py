@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float
+from torch import Tensor
+
 from tformer_book.kit.plot_style import (
     BLUE,
     GREY,
@@ -16,7 +18,6 @@ from tformer_book.kit.plot_style import (
     legend_above,
     new_figure,
 )
-from torch import Tensor
 
 Picture = Float[Tensor, "height width"]
 

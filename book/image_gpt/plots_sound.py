@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from jaxtyping import Float
+from torch import Tensor
+
 from tformer_book.kit.plot_style import (
     BookFigure,
     book_style,
     new_figure,
 )
-from torch import Tensor
 
 
 @book_style

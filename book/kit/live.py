@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from tformer_book.kit.models.recipes import MODERN
 from torch import Tensor, nn
 
+from tformer_book.kit.models.recipes import MODERN
 from tformer_lib.core.attention import Attend
 from tformer_lib.models.gpt import GPT
 from tformer_lib.tokenizers import CharTokenizer
@@ -142,8 +142,8 @@ def from_script(text: str) -> dict[str, Any]:
 def live_model(file: Path = FILE) -> tuple[GPT, CharTokenizer]:
     """The GPT that writes in the page, and its letters: the weights of eight bits as float32.
 
-    `kit/experiments/live_model.py` has trained it on Shakespeare's plays, by the recipe MODERN: 4 blocks of width
-    128 with 4 heads. It reads 128 letters at most, shows its attention weights (`Attend`) and is in
+    `kit/experiments/live_model.py` has trained it on Shakespeare's plays, by the recipe MODERN: 4 blocks of
+    width 128 with 4 heads. It reads 128 letters at most, shows its attention weights (`Attend`) and is in
     evaluation mode. The global generator of random numbers is left as it is.
 
     Raises:

@@ -31,6 +31,15 @@ BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
 PURPLE, SKY, BLACK, GREY = "#CC79A7", "#56B4E9", "#000000", "#767676"
 CYCLE = (BLUE, RED, GREEN, PURPLE, ORANGE, SKY, BLACK)
 HEAT = "cividis"
+POSITIONS = {  # one look for each way of telling positions, in every figure
+    "learned": (ORANGE, "v"),
+    "sinusoidal": (RED, "^"),
+    "rotary": (PURPLE, "D"),
+    "relative": (GREEN, "s"),
+    "alibi": (BLUE, "o"),
+    "none": (BLACK, "x"),
+}
+POSITION_NAMES = {"alibi": "ALiBi", "relative": "relative bias"}
 
 STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",

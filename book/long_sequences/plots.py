@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
+
 from tformer_book.kit.plot_style import (
     BLACK,
     GREEN,

@@ -21,7 +21,6 @@ from tformer_book.modern_decoder.data.few_shot_items import (
     PRAISE,
     WORDS,
 )
-
 from tformer_lib.generation import generate
 from tformer_lib.models.gpt import GPT
 from tformer_lib.tokenizers import BPETokenizer

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
+
 from tformer_book.kit.plot_style import (
     BLACK,
     BLUE,
@@ -13,7 +15,6 @@ from tformer_book.kit.plot_style import (
     book_style,
     new_figure,
 )
-from torch import Tensor
 
 THIN: dict[str, Any] = {"linewidth": 1.2, "alpha": 0.7}
 THICK: dict[str, Any] = {"linewidth": 3, "linestyle": (0, (2, 1.5)), "zorder": 3}

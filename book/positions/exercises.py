@@ -4,8 +4,9 @@ import math
 from collections.abc import Callable
 
 import torch
-from tformer_book.kit.exercises.registry import exercise
 from torch import Tensor
+
+from tformer_book.kit.exercises.registry import exercise
 
 # The sinusoidal table, a position a column
 

@@ -7,29 +7,23 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from matplotlib.axes import Axes
+from torch import Tensor
+
 from tformer_book.kit.plot_style import (
     BLACK,
     BLUE,
     GREEN,
     GREY,
     ORANGE,
+    POSITION_NAMES,
+    POSITIONS,
     PURPLE,
     RED,
     BookFigure,
     book_style,
     new_figure,
 )
-from torch import Tensor
 
-LOOKS = {  # one look for each way of telling positions, in every figure
-    "learned": (ORANGE, "v"),
-    "sinusoidal": (RED, "^"),
-    "rotary": (PURPLE, "D"),
-    "relative": (GREEN, "s"),
-    "alibi": (BLUE, "o"),
-    "none": (BLACK, "x"),
-}
-NAMES = {"alibi": "ALiBi", "relative": "relative bias"}
 HEADS = ((BLUE, "-"), (RED, "--"), (GREEN, "-."), (PURPLE, ":"))
 
 
@@ -112,11 +106,11 @@ def _name_at_the_end(axis: Axes, ends: Mapping[str, float]) -> None:
     low, high = axis.get_ylim()
     place = low
     for name, end in sorted(ends.items(), key=lambda pair: pair[1]):
-        colour, marker = LOOKS[name]
+        colour, marker = POSITIONS[name]
         place = max(end, place)
         right: dict[str, Any] = {"transform": axis.get_yaxis_transform(), "clip_on": False}
         axis.plot([1.03], [place], color=colour, marker=marker, markersize=6, **right)
-        axis.text(1.06, place, NAMES.get(name, name), va="center", **right)
+        axis.text(1.06, place, POSITION_NAMES.get(name, name), va="center", **right)
         place += 0.075 * (high - low)
 
 
@@ -139,7 +133,7 @@ def _name_where_it_leaves(axis: Axes, positions: Sequence[float], runs: Mapping[
         else:
             groups.append([name])
     for i, group in enumerate(groups):
-        text, over = ", ".join(NAMES.get(name, name) for name in group), axis.get_xaxis_transform()
+        text, over = ", ".join(POSITION_NAMES.get(name, name) for name in group), axis.get_xaxis_transform()
         x, align = (places[group[0]] + 0.07 * span, "left") if i else (places[group[0]], "center")
         axis.text(x, 1.02, text, transform=over, ha=align, va="bottom")
 
@@ -155,14 +149,14 @@ def loss_against_position(
 
     Args:
         positions: the middle of each bin.
-        runs: from a method of `LOOKS` to its losses, a row a seed.
+        runs: from a method of `POSITIONS` to its losses, a row a seed.
         trained_to: the length L of training, marked by a dotted line.
         zoom: the range of losses of the lower panel.
     """
     figure, (whole, near) = new_figure(2, 1, height=6.4, sharex=True)
     for axis in (whole, near):
         for name, losses in runs.items():
-            colour, marker = LOOKS[name]
+            colour, marker = POSITIONS[name]
             axis.plot(positions, losses.T, color=colour, linewidth=0.8, alpha=0.5)
             axis.plot(positions, losses.mean(dim=0), color=colour, marker=marker, markersize=6)
         axis.axvline(trained_to + 0.5, color=GREY, linewidth=1, linestyle=":")

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 
 import torch
-from tformer_book.kit.exercises.registry import exercise
 from torch import Tensor
+
+from tformer_book.kit.exercises.registry import exercise
 
 # Bytes under ZeRO's stages
 

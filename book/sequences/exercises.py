@@ -9,8 +9,9 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import torch
-from tformer_book.kit.exercises.registry import exercise
 from torch import Tensor
+
+from tformer_book.kit.exercises.registry import exercise
 
 # The most frequent pair
 

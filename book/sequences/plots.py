@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from jaxtyping import Float
+from torch import Tensor
+
 from tformer_book.kit.plot_style import (
     BLACK,
     BLUE,
@@ -15,7 +17,6 @@ from tformer_book.kit.plot_style import (
     legend_above,
     new_figure,
 )
-from torch import Tensor
 
 
 @book_style

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
+from torch import Tensor
+
 from tformer_book.kit.plot_style import (
     BLACK,
     BLUE,
@@ -14,7 +16,6 @@ from tformer_book.kit.plot_style import (
     legend_above,
     new_figure,
 )
-from torch import Tensor
 
 COLOURS = (GREY, ORANGE, RED, BLUE)  # neither, norm alone, skip alone, both
 DASHES = (":", "--", "-.", "-")

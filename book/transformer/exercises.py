@@ -7,8 +7,9 @@ import math
 from collections.abc import Callable
 
 import torch
-from tformer_book.kit.exercises.registry import exercise
 from torch import Tensor, nn
+
+from tformer_book.kit.exercises.registry import exercise
 
 # A block from its parts
 

@@ -6,6 +6,8 @@ import torch
 from jaxtyping import Bool
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
+from torch import Tensor
+
 from tformer_book.kit.plot_style import (
     BLACK,
     BLUE,
@@ -20,7 +22,6 @@ from tformer_book.kit.plot_style import (
     legend_above,
     new_figure,
 )
-from torch import Tensor
 
 
 def squares(axis: Axes, title: str, table: Bool[Tensor, "N S"], xlabel: str) -> None:

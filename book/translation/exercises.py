@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from itertools import chain
 
 import torch
-from tformer_book.kit.exercises.registry import exercise
 from torch import Tensor
+
+from tformer_book.kit.exercises.registry import exercise
 
 PAD, BOS, EOS = 0, 1, 2
 

@@ -5,6 +5,8 @@ from statistics import mean
 from textwrap import fill
 
 from jaxtyping import Float
+from torch import Tensor
+
 from tformer_book.kit.plot_style import (
     BLACK,
     BLUE,
@@ -16,7 +18,6 @@ from tformer_book.kit.plot_style import (
     legend_above,
     new_figure,
 )
-from torch import Tensor
 
 LOOKS = {  # colour, marker and name of each system
     "recurrent": (RED, "s", "recurrent"),

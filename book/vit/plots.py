@@ -6,6 +6,8 @@ from typing import Any
 
 from jaxtyping import Float
 from matplotlib.patches import Rectangle
+from torch import Tensor
+
 from tformer_book.kit.plot_style import (
     BLUE,
     GREEN,
@@ -21,7 +23,6 @@ from tformer_book.kit.plot_style import (
     legend_above,
     new_figure,
 )
-from torch import Tensor
 
 LOOKS = {  # colour, marker and dashes of what learns digits
     "logistic regression": (GREY, "x", ":"),

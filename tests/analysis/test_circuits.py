@@ -4,8 +4,8 @@ from contextlib import ExitStack
 
 import pytest
 import torch
-from tformer_book.inside.models.attention_only import attention_only, built_induction
 
+from tformer_book.inside.models.attention_only import attention_only, built_induction
 from tformer_lib import GPT, TransformerConfig
 from tformer_lib.analysis import (
     copying_scores,

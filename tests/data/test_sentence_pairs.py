@@ -6,8 +6,8 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tformer_book.kit.data.text import wikipedia_sentences
 
+from tformer_book.kit.data.text import wikipedia_sentences
 from tformer_lib.data.sentence_pairs import fitted, next_sentence_pairs, pack
 from tformer_lib.data.sentence_spans import NEGATIVES
 from tformer_lib.tokenizers import WordPieceTokenizer

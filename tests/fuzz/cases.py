@@ -25,12 +25,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
-from tformer_book import check
-from tformer_book.kit.exercises import exercise_names
-from tformer_book.long_sequences.models.recall import RecallModel, recall_loss
 from torch import nn
 
 import tformer_lib
+from tformer_book import check
+from tformer_book.kit.exercises import exercise_names
+from tformer_book.long_sequences.models.recall import RecallModel, recall_loss
 from tformer_lib import (
     MultiHeadAttention,
     Transformer,

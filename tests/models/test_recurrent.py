@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from tformer_book.kit.data.toy import reversal
 from torch import nn
 
+from tformer_book.kit.data.toy import reversal
 from tformer_lib.data import BOS, EOS, PAD
 from tformer_lib.models.recurrent import (
     AdditiveAttention,

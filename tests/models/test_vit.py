@@ -5,8 +5,8 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
-from tformer_book.kit.published import PUBLISHED
 
+from tformer_book.kit.published import PUBLISHED
 from tformer_lib import record_attention
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.patches import to_patches

@@ -5,9 +5,9 @@ import base64
 import execute
 import nbformat
 import pytest
-from tformer_book.kit.plot_style import new_figure
 
 from tests.notebooks.conftest import Cell, write_notebook
+from tformer_book.kit.plot_style import new_figure
 
 FIGURE = "from tformer_book.kit.plot_style import new_figure\nfigure, axis = new_figure()\naxis.plot([1, 2]);"
 CELLS = [

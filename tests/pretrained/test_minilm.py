@@ -7,11 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from tformer_book.kit.data.text import shakespeare, wikipedia
 from tokenizers import Tokenizer
 from torch.testing import assert_close
 
 from tests.pretrained.reference import transformers
+from tformer_book.kit.data.text import shakespeare, wikipedia
 from tformer_lib.models.bert import BERT, bert_config
 from tformer_lib.pretrained import load_minilm, minilm, sentence_embeddings
 from tformer_lib.pretrained.minilm import LONGEST, minilm_path

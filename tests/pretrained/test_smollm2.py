@@ -2,12 +2,12 @@
 
 import pytest
 import torch
-from tformer_book.kit.data.text import shakespeare, wikipedia
-from tformer_book.modern_decoder.few_shot import few_shot_accuracy, few_shot_tasks
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from torch.testing import assert_close
 
 from tests.pretrained.reference import transformers
+from tformer_book.kit.data.text import shakespeare, wikipedia
+from tformer_book.modern_decoder.few_shot import few_shot_accuracy, few_shot_tasks
 from tformer_lib.generation import generate
 from tformer_lib.pretrained import load_smollm2
 from tformer_lib.pretrained.smollm2 import smollm2_path

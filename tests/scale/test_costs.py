@@ -5,10 +5,10 @@ from functools import partial
 import pytest
 import torch
 import torch.nn.functional as F
-from tformer_book.kit.published import PUBLISHED, training_flops_per_token
 from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
 
+from tformer_book.kit.published import PUBLISHED, training_flops_per_token
 from tformer_lib import TransformerConfig
 from tformer_lib.core.attention import Attend, Backend, FusedAttend
 from tformer_lib.core.positions import LearnedPositions, Rotary

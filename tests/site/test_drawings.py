@@ -1,10 +1,10 @@
 """Every drawing as a browser shows it: nothing overlaps, everything fits, all of it can be read."""
 
 import pytest
-from tformer_book.kit.drawings import cards
 
 from tests.book.drawings.examples import EXAMPLES
 from tests.site.pages import ROOT, toc_pages
+from tformer_book.kit.drawings import cards
 
 PAPER = {"light": ("#ffffff", "#222832"), "dark": ("#121212", "#ced6dd")}  # the theme's page and text
 SETTINGS = [(scheme, width) for scheme in PAPER for width in (360, 1440)]

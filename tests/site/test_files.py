@@ -14,10 +14,10 @@ import pytest
 import yaml
 from bs4 import BeautifulSoup
 from sphinx.util.inventory import InventoryFile
-from tformer_book.kit.exercises.registry import CHAPTERS
 
 import tformer_lib
 from tests.site.pages import ROOT, chapter_pages, toc_pages
+from tformer_book.kit.exercises.registry import CHAPTERS
 
 LOADED = (("script", "src"), ("img", "src"), ("source", "src"), ("iframe", "src"), ("link", "href"))
 NOT_LOADED = {"canonical", "author", "next", "prev", "index", "search"}

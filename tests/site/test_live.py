@@ -14,6 +14,8 @@ import lxml.html
 import pytest
 import torch
 import yaml
+
+from tests.site.pages import ROOT, eventually
 from tformer_book.attention.exercises import nadaraya_watson
 from tformer_book.inside.models.attention_only import built_induction
 from tformer_book.kit.live import FILE, as_script, from_json, live_model
@@ -21,8 +23,6 @@ from tformer_book.kit.models.recipes import MODERN
 from tformer_book.kit.published import PUBLISHED, forward_flops_per_token
 from tformer_book.kit.records import recorded
 from tformer_book.scale.published_runs import RUNS
-
-from tests.site.pages import ROOT, eventually
 from tformer_lib.analysis.ablation import mask_heads
 from tformer_lib.analysis.activations import ablate
 from tformer_lib.analysis.weights import attention_weights

@@ -12,11 +12,11 @@ from functools import partial
 from itertools import combinations
 
 import torch
+from torch import Tensor
+
 from tformer_book.kit.data.number_words import NumberWords
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs, rounded
-from torch import Tensor
-
 from tformer_lib.data import EOS
 from tformer_lib.models.recurrent import AdditiveAttention, EncoderDecoder, encoder_decoder_loss
 from tformer_lib.training import fit, seed_everything

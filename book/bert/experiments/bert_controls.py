@@ -22,14 +22,14 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch import Tensor
+
 from tformer_book.bert.data.intents import few_per_intent
 from tformer_book.bert.data.reviews import few_per_label, review_sentences
 from tformer_book.bert.experiments.bert_page import READING, ROWS, Page
 from tformer_book.bert.models.baselines import tfidf_logistic_regression
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs
-from torch import Tensor
-
 from tformer_lib.data.labelled import LabelledBatches
 from tformer_lib.measures.labels import accuracy, entity_f1, word_tags
 from tformer_lib.measures.masked import masked_scores

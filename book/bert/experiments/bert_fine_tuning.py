@@ -27,6 +27,8 @@ from itertools import pairwise
 from typing import Any
 
 import torch
+from torch import Tensor, nn
+
 from tformer_book.bert.data.intents import (
     Utterance,
     few_per_intent,
@@ -38,8 +40,6 @@ from tformer_book.bert.data.reviews import few_per_label, review_sentences
 from tformer_book.bert.models.baselines import MajorityTagger, tfidf_logistic_regression
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import BUILD, Runs, summary
-from torch import Tensor, nn
-
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.data.labelled import LabelledBatches, encode_sentences, label_first_pieces
 from tformer_lib.data.masking import mask_tokens
@@ -73,9 +73,7 @@ def loaded() -> tuple[PretrainingBERT, WordPieceTokenizer]:
     try:
         return load_bert(CHECKPOINT)
     except FileNotFoundError:
-        sys.exit(
-            f"there is no encoder in {CHECKPOINT}: run `python bert_pretraining.py` first"
-        )
+        sys.exit(f"there is no encoder in {CHECKPOINT}: run `python bert_pretraining.py` first")
 
 
 @dataclass

@@ -7,10 +7,10 @@ from itertools import chain
 from typing import Any
 
 import torch
-from tformer_book.bert.data.intents import Utterance, intent_names, intent_utterances, slot_tags
-from tformer_book.kit.data.text import wikipedia, wikipedia_sentences
 from torch import Tensor
 
+from tformer_book.bert.data.intents import Utterance, intent_names, intent_utterances, slot_tags
+from tformer_book.kit.data.text import wikipedia, wikipedia_sentences
 from tformer_lib.core.attention import Attend, Backend
 from tformer_lib.data.labelled import LabelledBatches, encode_sentences, label_first_pieces
 from tformer_lib.data.masking import PretrainingBatches, mask_tokens

@@ -21,12 +21,12 @@ import numpy as np
 import torch
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
+from torch import Tensor
+
 from tformer_book.bert.models.neighbours import SIDES, NeighbourTable, neighbour_scores
 from tformer_book.kit.data.text import wikipedia_sentences
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import BUILD, Runs, means
-from torch import Tensor
-
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.tokens import IGNORED
 from tformer_lib.data.masking import PretrainingBatches

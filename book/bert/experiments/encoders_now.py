@@ -24,13 +24,13 @@ from itertools import pairwise
 from typing import Any
 
 import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, gelu, normalize
+
 from tformer_book.bert.data.intents import Utterance, few_per_intent
 from tformer_book.bert.experiments.bert_page import CONFIG, Page
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs
-from torch import Tensor, nn
-from torch.nn.functional import cross_entropy, gelu, normalize
-
 from tformer_lib import padding_mask
 from tformer_lib.core.attention import FusedAttend, MultiHeadAttention
 from tformer_lib.core.positions import Rotary

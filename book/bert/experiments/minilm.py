@@ -13,14 +13,14 @@ import numpy as np
 import torch
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 from sklearn.linear_model import LogisticRegression
+from torch import Tensor
+
 from tformer_book.bert.data.intents import few_per_intent, intent_utterances
 from tformer_book.bert.data.reviews import few_per_label, review_sentences
 from tformer_book.bert.models.baselines import tfidf_logistic_regression
 from tformer_book.kit.data.text import wikipedia_sentences
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import rounded
-from torch import Tensor
-
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.models.bert import BERT
 from tformer_lib.pretrained import load_minilm, sentence_embeddings

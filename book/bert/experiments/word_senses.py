@@ -15,11 +15,11 @@ from itertools import combinations, product
 from typing import Any
 
 import torch
-from tformer_book.bert.experiments.minilm import content_words
-from tformer_book.kit.records import record
 from torch import Tensor
 from torch.nn.functional import cosine_similarity, normalize
 
+from tformer_book.bert.experiments.minilm import content_words
+from tformer_book.kit.records import record
 from tformer_lib.models.bert import BERT
 from tformer_lib.pretrained import load_minilm
 from tformer_lib.tokenizers import WordPieceTokenizer

@@ -22,12 +22,12 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch import Tensor
+
 from tformer_book.kit.data.text import shakespeare
 from tformer_book.kit.models.ngram import NGram
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs
-from torch import Tensor
-
 from tformer_lib import TransformerConfig
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.modes import evaluation

@@ -15,6 +15,8 @@ from collections.abc import Callable
 from functools import partial
 
 import torch
+from torch import Tensor
+
 from tformer_book.gpt.data.regressions import (
     RandomRegressions,
     Regressions,
@@ -27,8 +29,6 @@ from tformer_book.gpt.data.regressions import (
 from tformer_book.gpt.models.in_context import InContextRegressor, in_context_loss, in_context_regressor
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs, means
-from torch import Tensor
-
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.positions import ALiBi, Rotary
 from tformer_lib.core.transformer import TransformerConfig

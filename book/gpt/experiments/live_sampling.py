@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any
 
 import torch
+
 from tformer_book.gpt.experiments.gpt_stages import (
     IDS,
     LETTERS,
@@ -31,7 +32,6 @@ from tformer_book.gpt.experiments.gpt_stages import (
 from tformer_book.kit.live import live_model
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs
-
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.measures.language import bits_per_character
 from tformer_lib.models.gpt import GPT

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
+
 from tformer_book.kit.data.text import shakespeare
 from tformer_book.kit.models.ngram import NGram
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import BUILD, Runs
-from torch import Tensor
-
 from tformer_lib import TransformerConfig
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.positions import Rotary

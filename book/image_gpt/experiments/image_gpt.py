@@ -12,12 +12,12 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch import Tensor
+
 from tformer_book.image_gpt.models.pixel_tables import ABOVE, ABOVE_LEFT, ABOVE_RIGHT, LEFT, PixelTable
 from tformer_book.kit.data.mnist import ImageBatches, mnist
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs
-from torch import Tensor
-
 from tformer_lib.analysis.layer_means import layer_means
 from tformer_lib.analysis.pixels import attention_by_offset
 from tformer_lib.analysis.recording import record_attention

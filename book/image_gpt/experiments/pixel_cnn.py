@@ -9,14 +9,14 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
 from tformer_book.image_gpt.experiments.image_gpt import BATCH, LEVELS, SEEDS, SIDE, data
 from tformer_book.image_gpt.models.pixel_cnn import PixelCNN
 from tformer_book.kit.data.mnist import ImageBatches
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs
-from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
-
 from tformer_lib.training import count_parameters, fit, seed_everything
 
 RUNS = Runs("pixel_cnn")

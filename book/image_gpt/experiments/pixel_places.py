@@ -16,12 +16,12 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch import Tensor, nn
+
 from tformer_book.image_gpt.experiments.image_gpt import BATCH, LEVELS, SEEDS, SIDE, data
 from tformer_book.kit.data.mnist import ImageBatches
 from tformer_book.kit.records import record, recorded
 from tformer_book.kit.runs import Runs
-from torch import Tensor, nn
-
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.positions import LearnedPositions
 from tformer_lib.core.transformer import TransformerConfig

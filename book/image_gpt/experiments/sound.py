@@ -16,12 +16,12 @@ from typing import Any
 
 import torch
 from sklearn.linear_model import LogisticRegression
+from torch import Tensor, nn
+
 from tformer_book.kit.data.mnist import ImageBatches
 from tformer_book.kit.data.speech import RATE, Clips, spoken_digits
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs
-from torch import Tensor, nn
-
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.data.audio import log_mel

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 import torch
 from jaxtyping import Int
-from tformer_book.image_gpt.models.pixel_tables import PixelTable
 from torch import Tensor
+
+from tformer_book.image_gpt.models.pixel_tables import PixelTable
 
 
 def backed_off_bits(tables: Sequence[PixelTable], tokens: Int[Tensor, "B N"], strength: float = 4.0) -> float:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import torch
 from jaxtyping import Int
-from tformer_book.kit.data.number_words import NumberWords, english_parts, german_parts
 from torch import Tensor
 
+from tformer_book.kit.data.number_words import NumberWords, english_parts, german_parts
 from tformer_lib.data import BOS, EOS, PAD
 from tformer_lib.numbers import whole
 

@@ -17,6 +17,8 @@ from functools import partial
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor
+
 from tformer_book.inside.models.modular_addition import (
     addition_table,
     answer_logits,
@@ -29,8 +31,6 @@ from tformer_book.inside.models.modular_addition import (
 )
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs
-from torch import Tensor
-
 from tformer_lib.analysis.fourier import (
     along_sum,
     by_sum,

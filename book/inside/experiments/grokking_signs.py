@@ -12,6 +12,8 @@ is none, and training without weight decay. Three seeds each, 2,800 steps, all e
 from functools import partial
 
 import torch
+from torch import Tensor
+
 from tformer_book.inside.experiments.grokking import DECAY, LR, D, P, numbers_of, score, significant
 from tformer_book.inside.models.modular_addition import (
     addition_table,
@@ -24,8 +26,6 @@ from tformer_book.inside.models.modular_addition import (
 )
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs
-from torch import Tensor
-
 from tformer_lib.analysis.fourier import along_sum, fourier_power
 from tformer_lib.training import seed_everything
 

@@ -22,6 +22,9 @@ from statistics import fmean
 from typing import Any
 
 import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
 from tformer_book.inside.data.passages import (
     overlapping_pairs,
     passage_batches,
@@ -33,9 +36,6 @@ from tformer_book.kit.data.text import shakespeare
 from tformer_book.kit.records import record as write_record
 from tformer_book.kit.records import recorded
 from tformer_book.kit.runs import Runs, rounded
-from torch import Tensor
-from torch.nn.functional import cross_entropy
-
 from tformer_lib import GPT, TransformerConfig
 from tformer_lib.analysis import (
     ablation,

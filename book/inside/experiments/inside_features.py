@@ -15,6 +15,9 @@ from statistics import fmean
 from typing import Any
 
 import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, normalize
+
 from tformer_book.inside.data.letters import letter_labels, string_labels, trigrams
 from tformer_book.inside.models.sparse_autoencoder import TopKAutoencoder, fit_autoencoder, matched_cosines
 from tformer_book.inside.models.superposition import (
@@ -29,9 +32,6 @@ from tformer_book.kit.live import live_model
 from tformer_book.kit.models.recipes import MODERN
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs, rounded
-from torch import Tensor, nn
-from torch.nn.functional import cross_entropy, normalize
-
 from tformer_lib.analysis import ablate, patch
 from tformer_lib.analysis import record as recording
 from tformer_lib.analysis.probes import best_labels, control_labels, fit_probes, removal, without

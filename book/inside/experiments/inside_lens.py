@@ -16,13 +16,13 @@ from copy import deepcopy
 from typing import Any
 
 import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
 from tformer_book.kit.data.text import shakespeare, wikipedia
 from tformer_book.kit.live import live_model
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs, rounded
-from torch import Tensor
-from torch.nn.functional import cross_entropy
-
 from tformer_lib.analysis.lens import AffineLens, read_out, stream_after_blocks, tuned_lens
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.models.gpt import GPT

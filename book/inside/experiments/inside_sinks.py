@@ -17,14 +17,14 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy, pad
+
 from tformer_book.kit.data.text import shakespeare, wikipedia
 from tformer_book.kit.live import live_model
 from tformer_book.kit.models.recipes import BASELINE
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs, rounded
-from torch import Tensor
-from torch.nn.functional import cross_entropy, pad
-
 from tformer_lib.analysis.activations import patch
 from tformer_lib.analysis.lens import stream_after_blocks
 from tformer_lib.analysis.sinks import hidden_place, silent_place

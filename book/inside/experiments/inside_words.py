@@ -16,6 +16,8 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch import Tensor
+
 from tformer_book.inside.data.number_pairs import (
     DIGITS,
     NumberPairs,
@@ -28,8 +30,6 @@ from tformer_book.inside.models.number_translator import exact_share, trained_tr
 from tformer_book.kit.data.number_words import NumberWords
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import BUILD, Runs, rounded
-from torch import Tensor
-
 from tformer_lib import record_attention
 from tformer_lib.analysis import kendall_tau, patch, patching_effect, patching_grid
 from tformer_lib.analysis import record as record_activations

@@ -4,10 +4,10 @@ from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
-from tformer_book.inside.data.number_pairs import number_batches, with_end
-from tformer_book.kit.data.number_words import NumberWords
 from torch import Tensor
 
+from tformer_book.inside.data.number_pairs import number_batches, with_end
+from tformer_book.kit.data.number_words import NumberWords
 from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.models.translator import Translator, translator_loss
 from tformer_lib.training import fit, seed_everything

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.legend_handler import HandlerTuple
 from matplotlib.lines import Line2D
+
 from tformer_book.kit.plot_style import (
     BLACK,
     BLUE,

@@ -5,6 +5,7 @@ from typing import Any
 
 import matplotlib.ticker
 from matplotlib.axes import Axes
+
 from tformer_book.kit.plot_style import (
     BLACK,
     BLUE,

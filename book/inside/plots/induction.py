@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import torch
 from jaxtyping import Float
+from torch import Tensor
+
 from tformer_book.kit.plot_style import (
     BLACK,
     BLUE,
@@ -17,7 +19,6 @@ from tformer_book.kit.plot_style import (
     legend_above,
     new_figure,
 )
-from torch import Tensor
 
 DASHES = ("-", "--", ":")
 

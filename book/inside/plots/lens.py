@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+
 from tformer_book.kit.plot_style import (
     BLUE,
     GREEN,

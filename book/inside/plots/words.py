@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 from jaxtyping import Float
-from tformer_book.kit.plot_style import BookFigure, book_style, new_figure
 from torch import Tensor
+
+from tformer_book.kit.plot_style import BookFigure, book_style, new_figure
 
 
 @book_style

@@ -9,8 +9,9 @@ from functools import cache
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from tformer_book.kit.data import espeak
 from torch import Tensor
+
+from tformer_book.kit.data import espeak
 
 RATE = 11_025  # samples a second
 LENGTH = 8_320  # samples: 64 frames of 256, one every 128; three quarters of a second

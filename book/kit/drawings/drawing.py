@@ -7,6 +7,7 @@ from collections.abc import Container
 from typing import Any
 
 import drawsvg
+
 from tformer_book.kit.drawings.primitives import Scene
 
 INK = "#1b1f24"

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import drawsvg
+
 from tformer_book.kit.drawings.lettering import LEAST, RAISED, Pixels, fitting, number, plain, width_of
 from tformer_book.kit.drawings.roles import Role
 

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
+
 from tformer_book.kit.exercises.compare import (
     Pair,
     brief,
@@ -25,8 +27,6 @@ from tformer_book.kit.exercises.compare import (
 )
 from tformer_book.kit.exercises.limits import TimeUpError, limited
 from tformer_book.kit.exercises.registry import Exercise, exercises
-from torch import nn
-
 from tformer_lib.numbers import real
 
 SEED = 0

@@ -10,13 +10,13 @@ import json
 from typing import Any
 
 import torch
+from torch import Tensor, nn
+
 from tformer_book.bert.experiments.bert_page import Page
 from tformer_book.kit.data.mnist import ImageBatches, mnist
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import BUILD, Runs
 from tformer_book.translation.data.translation import translation_set
-from torch import Tensor, nn
-
 from tformer_lib import TransformerConfig, record_attention
 from tformer_lib.analysis import mask_heads
 from tformer_lib.core.attention import Attend, FusedAttend, MultiHeadAttention

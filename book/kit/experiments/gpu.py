@@ -22,13 +22,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from tformer_book.kit.data.text import shakespeare
-from tformer_book.kit.records import record
-from tformer_book.kit.runs import BUILD, Runs, rounded
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.checkpoint import checkpoint
 
+from tformer_book.kit.data.text import shakespeare
+from tformer_book.kit.records import record
+from tformer_book.kit.runs import BUILD, Runs, rounded
 from tformer_lib import TransformerConfig
 from tformer_lib.core.attention import Attend, Backend
 from tformer_lib.core.positions import LearnedPositions, Rotary

@@ -16,14 +16,14 @@ import math
 from typing import Any
 
 import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
 from tformer_book.kit.data.text import shakespeare
 from tformer_book.kit.live import FILE, as_json, as_script, quantise_
 from tformer_book.kit.models.recipes import MODERN
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import BUILD, Runs
-from torch import Tensor
-from torch.nn.functional import cross_entropy
-
 from tformer_lib.analysis.ablation import mask_heads
 from tformer_lib.analysis.weights import attention_weights
 from tformer_lib.core.attention import Attend

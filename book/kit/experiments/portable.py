@@ -37,7 +37,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tformer_book.kit.records import record
-
 from tformer_lib.files import replace_file
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -16,10 +16,10 @@ from importlib.metadata import version
 from typing import Any
 
 import torch
-from tformer_book.kit.models.recipes import BASELINE, BATCH, CONTEXT
-from tformer_book.kit.records import record
 from torch import Tensor, nn
 
+from tformer_book.kit.models.recipes import BASELINE, BATCH, CONTEXT
+from tformer_book.kit.records import record
 from tformer_lib.core.attention import Attend, FusedAttend
 from tformer_lib.generation import generate
 from tformer_lib.models.gpt import GPT

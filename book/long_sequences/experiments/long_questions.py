@@ -11,6 +11,8 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch import Tensor
+
 from tformer_book.kit.records import record, recorded
 from tformer_book.kit.runs import Runs
 from tformer_book.long_sequences.data.recall import associative_recall, recall_batches
@@ -27,8 +29,6 @@ from tformer_book.long_sequences.experiments.long_sequences import (
     linear,
 )
 from tformer_book.long_sequences.models.recall import RecallModel, recall_accuracy, recall_loss
-from torch import Tensor
-
 from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.efficient.delta import DeltaAttend
 from tformer_lib.training import fit, seed_everything

@@ -18,11 +18,11 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import torch
+
 from tformer_book.kit.records import record, recorded
 from tformer_book.kit.runs import Runs
 from tformer_book.long_sequences.data.recall import associative_recall, recall_batches
 from tformer_book.long_sequences.models.recall import RecallModel, recall_accuracy, recall_loss
-
 from tformer_lib.core.attention import Attend, Backend
 from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.efficient.delta import DeltaAttend

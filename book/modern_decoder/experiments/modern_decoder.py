@@ -39,12 +39,12 @@ from statistics import median
 from typing import Any
 
 import torch
+from torch import Tensor, nn
+
 from tformer_book.kit.models.recipes import BASELINE, BATCH, CONTEXT, MODERN, Recipe
 from tformer_book.kit.records import record, recorded
 from tformer_book.kit.runs import Runs, summary
 from tformer_book.modern_decoder.experiments.recipe import Text, held_out, load
-from torch import Tensor, nn
-
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.positions import Rotary
 from tformer_lib.core.transformer import Block, TransformerConfig

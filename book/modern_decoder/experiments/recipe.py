@@ -22,12 +22,12 @@ from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor, nn
+
 from tformer_book.kit.data.text import shakespeare
 from tformer_book.kit.models.recipes import BASELINE, BATCH, CONTEXT, LADDER, MODERN, SIDE, Recipe
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs
-from torch import Tensor, nn
-
 from tformer_lib.data.windows import RandomWindows, consecutive_windows
 from tformer_lib.models.language import language_loss
 from tformer_lib.tokenizers import CharTokenizer

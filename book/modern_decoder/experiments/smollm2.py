@@ -9,10 +9,10 @@ import time
 from typing import Any
 
 import torch
+
 from tformer_book.kit.data.text import shakespeare, wikipedia
 from tformer_book.kit.records import record
 from tformer_book.modern_decoder.few_shot import few_shot_answers, few_shot_tasks
-
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.generation import generate
 from tformer_lib.models.gpt import GPT

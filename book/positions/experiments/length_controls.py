@@ -15,6 +15,7 @@ from collections.abc import Callable
 from functools import partial
 
 import torch
+
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs, means, rounded
 from tformer_book.positions.experiments.length_extrapolation import (
@@ -27,7 +28,6 @@ from tformer_book.positions.experiments.length_extrapolation import (
     prepared,
 )
 from tformer_book.positions.models.positioned import OffsetAttend, loss_by_position, positioned_gpt
-
 from tformer_lib.core.positions import Rotary
 from tformer_lib.core.score_bias import ALiBi, RelativeBias
 from tformer_lib.data.windows import RandomWindows

@@ -15,6 +15,8 @@ from functools import cache, partial
 from typing import NamedTuple
 
 import torch
+from torch import Tensor
+
 from tformer_book.kit.data.text import shakespeare
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs, means, rounded
@@ -25,8 +27,6 @@ from tformer_book.positions.models.positioned import (
     positioned_gpt,
     shared_text,
 )
-from torch import Tensor
-
 from tformer_lib.core.score_bias import RelativeBias
 from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.data.windows import RandomWindows

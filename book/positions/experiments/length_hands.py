@@ -16,6 +16,8 @@ from dataclasses import replace
 from functools import partial
 
 import torch
+from torch import Tensor
+
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs, means, rounded
 from tformer_book.positions.experiments.length_controls import HANDS, WINDOWS, by_offset, changed
@@ -30,8 +32,6 @@ from tformer_book.positions.experiments.length_extrapolation import (
 )
 from tformer_book.positions.experiments.length_extrapolation import WINDOWS as MANY
 from tformer_book.positions.models.positioned import loss_by_position, positioned_gpt
-from torch import Tensor
-
 from tformer_lib.core.attention import Backend, masked_softmax
 from tformer_lib.core.positions import Rotary
 from tformer_lib.data.windows import RandomWindows

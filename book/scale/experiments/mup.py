@@ -17,10 +17,10 @@ import argparse
 import math
 
 import torch
+
 from tformer_book.kit.data.text import shakespeare
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs, rounded
-
 from tformer_lib import TransformerConfig
 from tformer_lib.core.positions import LearnedPositions
 from tformer_lib.data.windows import RandomWindows, consecutive_windows

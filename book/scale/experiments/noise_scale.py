@@ -19,10 +19,10 @@ of 8 windows. `PREDICTION` was written before any run that is recorded.
 import math
 
 import torch
+
 from tformer_book.kit.data.text import shakespeare
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs, rounded
-
 from tformer_lib import GPT, TransformerConfig
 from tformer_lib.core.positions import LearnedPositions
 from tformer_lib.data.windows import RandomWindows, consecutive_windows

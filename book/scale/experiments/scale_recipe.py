@@ -17,10 +17,10 @@ from typing import Any
 
 import psutil
 import torch
+
 from tformer_book.kit.data.text import shakespeare_plays
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs
-
 from tformer_lib.train.log import read_log
 from tformer_lib.train.settings import Settings
 from tformer_lib.train.steps import trained

@@ -44,11 +44,11 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
+from torch import Tensor, nn
+
 from tformer_book.kit.data.text import shakespeare
 from tformer_book.kit.records import record, recorded
 from tformer_book.kit.runs import BUILD, Runs, rounded
-from torch import Tensor, nn
-
 from tformer_lib import TransformerConfig
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.positions import Rotary

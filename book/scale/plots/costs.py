@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 import matplotlib.ticker
+
 from tformer_book.kit.plot_style import BLUE, RED, BookFigure, book_style, legend_above, new_figure
 
 LOOKS = {"float16": (RED, "-"), "bfloat16": (BLUE, "--")}

@@ -6,6 +6,7 @@ from typing import Any
 import matplotlib.ticker
 import numpy as np
 from matplotlib.axes import Axes
+
 from tformer_book.kit.plot_style import (
     BLUE,
     GREEN,

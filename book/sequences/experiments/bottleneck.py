@@ -7,9 +7,9 @@ fewer steps on sequences of up to ten symbols.
 """
 
 import torch
+
 from tformer_book.kit.data.toy import reversal, reversal_batches
 from tformer_book.kit.records import record
-
 from tformer_lib.models.recurrent import (
     AdditiveAttention,
     EncoderDecoder,

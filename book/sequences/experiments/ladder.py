@@ -8,10 +8,10 @@ sees ten characters, and a wider GRU. About three minutes on one core.
 import math
 
 import torch
+
 from tformer_book.kit.data.text import shakespeare
 from tformer_book.kit.models.ngram import NGram
 from tformer_book.kit.records import record
-
 from tformer_lib.data.windows import RandomWindows
 from tformer_lib.measures.language import bits_per_character
 from tformer_lib.models.language import GRULanguageModel, MLPLanguageModel, language_loss

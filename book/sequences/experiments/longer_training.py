@@ -9,11 +9,11 @@ four networks that give back each symbol from nine places before it, or the firs
 from functools import partial
 
 import torch
+from torch import nn
+
 from tformer_book.kit.data.toy import reversal, reversal_batches
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs
-from torch import nn
-
 from tformer_lib.models.recurrent import (
     AdditiveAttention,
     EncoderDecoder,

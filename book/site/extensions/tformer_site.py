@@ -4,6 +4,7 @@ import codecs
 import contextlib
 import io
 import logging
+import re
 import sys
 from pathlib import Path
 

@@ -15,12 +15,12 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch import Tensor
+
 from tformer_book.kit.data.text import shakespeare
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs, means, rounded
 from tformer_book.skip_norm.models.residual_variants import NormedSkipBlock, share_of_differences
-from torch import Tensor
-
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.positions import LearnedPositions
 from tformer_lib.core.transformer import Block, TransformerConfig

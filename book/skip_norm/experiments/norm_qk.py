@@ -10,11 +10,11 @@ from functools import partial
 
 import norm_placement as grid
 import torch
+
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs
 from tformer_book.skip_norm.experiments.norm_placement import HEADS, LENGTH, SEEDS, STEPS, WIDTH
 from tformer_book.skip_norm.models.residual_variants import BranchNormBlock
-
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.positions import LearnedPositions
 from tformer_lib.core.transformer import Block, TransformerConfig

@@ -13,12 +13,12 @@ from typing import Any
 
 import norm_placement as grid
 import torch
+from torch import Tensor
+
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs, rounded
 from tformer_book.skip_norm.experiments.norm_placement import HEADS, LENGTH, SCHEDULES, SEEDS, STEPS, WIDTH
 from tformer_book.skip_norm.models.residual_variants import BranchNormBlock, SandwichBlock
-from torch import Tensor
-
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.positions import LearnedPositions
 from tformer_lib.core.transformer import Block, TransformerConfig

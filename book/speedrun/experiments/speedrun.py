@@ -59,6 +59,8 @@ from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor
+
 from tformer_book.kit.models.recipes import CONTEXT
 from tformer_book.kit.records import record, recorded
 from tformer_book.kit.runs import Runs
@@ -68,8 +70,6 @@ from tformer_book.speedrun.models import entries as speedrun
 from tformer_book.speedrun.models import nanogpt
 from tformer_book.speedrun.models import tried as speedrun_tried
 from tformer_book.speedrun.models.entries import LIMIT
-from torch import Tensor
-
 from tformer_lib.training import count_parameters, seed_everything
 
 SEEDS, LONGEST, BATCH, FIRST = 3, 24_000, 128, 64

@@ -1,6 +1,7 @@
 """The processes of the speedrun: one trains an entry, others answer with what it trained, one keeps the pace.
 
-`speedrun.py` starts them, each in a Python of its own on the same core, and speaks to them through pipes. Each first gets what it works on, then says that it is ready, and only then runs a line of the entry:
+`speedrun.py` starts them, each in a Python of its own on the same core, and speaks to them through pipes.
+Each first gets what it works on, then says that it is ready, and only then runs a line of the entry:
 the clock starts there.
 """
 
@@ -16,11 +17,11 @@ from itertools import islice
 from typing import IO, Any
 
 import torch
-from tformer_book.speedrun.models import nanogpt
 from torch import Tensor
 
 import tformer_lib.data.windows  # with torch, what entries import without paying for it
 import tformer_lib.training  # noqa: F401
+from tformer_book.speedrun.models import nanogpt
 
 WARM, LEAST = 3, 8  # steps of the yardstick before its clock starts, and at least after that
 

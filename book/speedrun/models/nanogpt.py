@@ -9,8 +9,9 @@ from collections.abc import Iterator
 
 import torch
 import torch.nn.functional as F
-from tformer_book.kit.models.recipes import BATCH, CONTEXT, NANOGPT
 from torch import Tensor, nn
+
+from tformer_book.kit.models.recipes import BATCH, CONTEXT, NANOGPT
 
 WIDTH, HEADS, BLOCKS, STD = 128, 4, 4, 0.02
 STEPS: int = NANOGPT["steps"]

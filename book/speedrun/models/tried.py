@@ -7,9 +7,9 @@ import torch
 import torch._inductor.config
 import torch.nn.functional as F
 from jaxtyping import Float, Int
-from tformer_book.speedrun.models.entries import CHANGES, WINDOW, Fast, FastDecoder, Settings
 from torch import Tensor
 
+from tformer_book.speedrun.models.entries import CHANGES, WINDOW, Fast, FastDecoder, Settings
 from tformer_lib.data.windows import RandomWindows
 
 LATER = 1000  # added to a seed, for the batches of the second half

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from functools import partial
 
 import torch
+from torch import nn
+
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs, means, rounded
 from tformer_book.transformer.experiments.initialisation import (
@@ -23,8 +25,6 @@ from tformer_book.transformer.experiments.initialisation import (
     masked_model,
     unigram,
 )
-from torch import nn
-
 from tformer_lib import TransformerConfig
 from tformer_lib.core.positions import LearnedPositions
 from tformer_lib.data.windows import RandomWindows, consecutive_windows

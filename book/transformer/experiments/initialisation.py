@@ -11,11 +11,11 @@ windows of 16.
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor, nn
+
 from tformer_book.kit.data.text import shakespeare
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import means, rounded
-from torch import Tensor, nn
-
 from tformer_lib import Transformer, TransformerConfig
 from tformer_lib.core.positions import LearnedPositions
 from tformer_lib.data.windows import RandomWindows, consecutive_windows

@@ -12,7 +12,6 @@ from functools import cache
 
 from tformer_book.kit.data.text import lacks, package_folder
 from tformer_book.translation.data.catalogues import read_catalogue
-
 from tformer_lib.data.pairs import PLACEHOLDER, Pair, check_language, distinct_pairs, tidy
 
 SOURCES = (  # package, version, the language's name in it, files

@@ -5,8 +5,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 import torch
-from tformer_book.translation.data.nearness import nearest_similarity
 
+from tformer_book.translation.data.nearness import nearest_similarity
 from tformer_lib.data.pairs import Pair, normalise
 
 

@@ -11,7 +11,6 @@ from datetime import datetime, timedelta
 from itertools import product
 
 from tformer_book.translation.data.phrase_names import both, locale_data, table
-
 from tformer_lib.data.pairs import Pair
 
 DAYS = ("yMMMEd", "MMMEd", "GyMMMEd", "yMMMd", "MMMMd", "GyMMMd", "yMMMM", "MMMMW", "yQQQQ", "EBhm")

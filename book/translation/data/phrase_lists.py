@@ -6,7 +6,6 @@ from functools import partial
 from itertools import product
 
 from tformer_book.translation.data.phrase_names import both, leaves, locale_data
-
 from tformer_lib.data.pairs import Pair
 
 MEASURED = {

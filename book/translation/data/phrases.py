@@ -3,7 +3,6 @@
 from tformer_book.translation.data.phrase_formats import formatted_phrases
 from tformer_book.translation.data.phrase_lists import listed_phrases
 from tformer_book.translation.data.phrase_names import named_phrases
-
 from tformer_lib.data.pairs import Pair, check_language, distinct_pairs
 
 

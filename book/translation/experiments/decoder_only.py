@@ -22,11 +22,11 @@ from itertools import pairwise
 from typing import Any
 
 import torch
+from torch import Tensor, nn
+
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs, rounded, summary
 from tformer_book.translation.data.translation import TranslationSet, translation_set
-from torch import Tensor, nn
-
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.masks import causal_mask
 from tformer_lib.core.positions import SinusoidalPositions

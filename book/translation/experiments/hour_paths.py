@@ -17,10 +17,10 @@ from functools import partial
 from typing import Any
 
 import torch
+
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs, rounded
 from tformer_book.translation.data.translation import TranslationSet, translation_set
-
 from tformer_lib import record_attention
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.transformer import TransformerConfig

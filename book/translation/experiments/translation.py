@@ -21,10 +21,10 @@ from statistics import mean
 from typing import Any
 
 import torch
+
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs, rounded, summary
 from tformer_book.translation.data.translation import TranslationSet, translation_set
-
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.generation import translate

@@ -35,11 +35,11 @@ from typing import Any
 import decoder_only
 import torch
 import translation
+from torch import Tensor
+
 from tformer_book.kit.records import record, recorded
 from tformer_book.kit.runs import Runs, rounded, summary
 from tformer_book.translation.data.translation import TranslationSet, nearest_similarity, translation_set
-from torch import Tensor
-
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.positions import sinusoidal
 from tformer_lib.core.transformer import TransformerConfig

@@ -5,8 +5,9 @@ from functools import cache
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from tformer_book.kit.data.mnist import Split, digits
 from torch import Tensor
+
+from tformer_book.kit.data.mnist import Split, digits
 
 TRAINED = 0.6  # the share of a photograph's columns, from the left, that windows to train on are cut from
 

@@ -28,13 +28,13 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
+from torch import Tensor, nn
+from torch.nn.functional import pad
+
 from tformer_book.kit.data.mnist import ImageBatches, mnist, shifted
 from tformer_book.kit.records import record, recorded
 from tformer_book.kit.runs import Runs
 from tformer_book.vit.models.cnn import SmallCNN
-from torch import Tensor, nn
-from torch.nn.functional import pad
-
 from tformer_lib import record_attention
 from tformer_lib.analysis import attention_rollout
 from tformer_lib.core.patches import from_patches, to_patches

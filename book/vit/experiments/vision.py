@@ -20,12 +20,12 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
+from torch import Tensor, nn
+
 from tformer_book.kit.data.mnist import ImageBatches, mnist
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs, rounded
 from tformer_book.vit.models.cnn import SmallCNN
-from torch import Tensor, nn
-
 from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.models.vit import Pool, ViT, image_loss
 from tformer_lib.training import count_parameters, fit, seed_everything, width_for_budget

@@ -28,12 +28,12 @@ from functools import partial
 from typing import Any
 
 import torch
-from tformer_book.kit.data.mnist import ImageBatches, mnist
-from tformer_book.kit.records import record
-from tformer_book.kit.runs import Runs, rounded
 from torch import Tensor, nn
 from torch.nn.functional import interpolate, pad
 
+from tformer_book.kit.data.mnist import ImageBatches, mnist
+from tformer_book.kit.records import record
+from tformer_book.kit.runs import Runs, rounded
 from tformer_lib import record_attention
 from tformer_lib.core.attention import Attend, Backend, FusedAttend
 from tformer_lib.core.patches import to_patches

@@ -25,13 +25,13 @@ from typing import Any
 
 import torch
 from sklearn.linear_model import LogisticRegression
+from torch import Tensor, nn
+
 from tformer_book.kit.data.mnist import ImageBatches, mnist, shifted
 from tformer_book.kit.data.speech import RATE, spoken_digits
 from tformer_book.kit.records import record, recorded
 from tformer_book.kit.runs import Runs
 from tformer_book.vit.models.cnn import SmallCNN
-from torch import Tensor, nn
-
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.patches import to_patches
 from tformer_lib.core.transformer import TransformerConfig

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from tformer_book.attention import plots
 from tformer_book.kit.plot_style import BookFigure
 

@@ -13,6 +13,7 @@ from hassil import Intents, recognize_all
 from hassil.intents import TextSlotList
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tformer_book.bert.data import intent_templates as templates_module
 from tformer_book.bert.data.intent_templates import (
     Template,
@@ -35,7 +36,6 @@ from tformer_book.bert.data.intents import (
     slot_tags,
     split_templates,
 )
-
 from tformer_lib.tokenizers.pretokenise import bert_words
 
 TRAIN, VALIDATION = intent_utterances("train"), intent_utterances("validation")

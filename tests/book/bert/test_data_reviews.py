@@ -6,6 +6,7 @@ import sys
 from collections import Counter, defaultdict
 
 import pytest
+
 from tformer_book.bert.data import reviews as module
 from tformer_book.bert.data.reviews import (
     distinct,

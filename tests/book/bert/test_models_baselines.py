@@ -1,6 +1,7 @@
 """Baselines: the linear one reads words and pairs of words, the tagger each word's most frequent tag."""
 
 import pytest
+
 from tformer_book.bert.models.baselines import MajorityTagger, tfidf_logistic_regression
 
 SENTENCES = ["turn on the lamp", "switch on the lamp", "turn off the lamp", "switch off the light"]

@@ -5,8 +5,8 @@ from itertools import pairwise
 
 import pytest
 import torch
-from tformer_book.bert.models.neighbours import NeighbourTable, neighbour_scores
 
+from tformer_book.bert.models.neighbours import NeighbourTable, neighbour_scores
 from tformer_lib.core.tokens import IGNORED
 
 VOCAB, D = 4, 0.75

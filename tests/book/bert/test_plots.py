@@ -1,6 +1,7 @@
 """The figures of the chapter on BERT: what they draw is what they are given."""
 
 import pytest
+
 from tformer_book.bert import plots
 from tformer_book.kit.plot_style import BookFigure
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+
 from tformer_book.gpt.data.regressions import (
     RandomRegressions,
     Regressions,

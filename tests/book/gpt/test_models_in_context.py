@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from tformer_book.gpt.data.regressions import (
     RandomRegressions,
     averaging,
@@ -9,7 +10,6 @@ from tformer_book.gpt.data.regressions import (
     random_regressions,
 )
 from tformer_book.gpt.models.in_context import InContextRegressor, in_context_loss, in_context_regressor
-
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.positions import LearnedPositions, Rotary
 from tformer_lib.core.transformer import TransformerConfig

@@ -4,6 +4,7 @@ import itertools
 
 import pytest
 import torch
+
 from tformer_book.gpt.plots_in_context import LOOKS, error_against_examples
 from tformer_book.kit.plot_style import BookFigure
 

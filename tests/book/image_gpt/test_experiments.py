@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import torch
-from tformer_book.kit import runs as runs_module
 
+from tformer_book.kit import runs as runs_module
 from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.models.dit import DiT
 from tformer_lib.training import count_parameters

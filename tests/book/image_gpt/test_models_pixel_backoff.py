@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+
 from tformer_book.image_gpt.models.pixel_backoff import backed_off_bits
 from tformer_book.image_gpt.models.pixel_tables import ABOVE, LEFT, PixelTable
 

@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from tformer_book.image_gpt.models.pixel_cnn import PixelCNN
 
+from tformer_book.image_gpt.models.pixel_cnn import PixelCNN
 from tformer_lib.training import seed_everything
 
 SIDE = 6

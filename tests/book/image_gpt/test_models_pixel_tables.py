@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+
 from tformer_book.image_gpt.models.pixel_tables import ABOVE, ABOVE_LEFT, ABOVE_RIGHT, LEFT, PixelTable
 
 

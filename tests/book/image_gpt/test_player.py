@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 
 import pytest
 import torch
+
 from tformer_book.image_gpt.player import player
 
 TONE = torch.sin(2 * math.pi * 440 * torch.arange(2000) / 8000)

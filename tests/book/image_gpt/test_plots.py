@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+
 from tformer_book.image_gpt import plots
 from tformer_book.image_gpt import plots_sound as sound
 from tformer_book.kit.plot_style import BookFigure

@@ -1,6 +1,7 @@
 """Labels of letters against what one reads off a small play."""
 
 import torch
+
 from tformer_book.inside.data.letters import OTHER, alphabet, letter_labels, string_labels, trigrams
 
 PLAY = "ROSE:\nOh, to be\n"

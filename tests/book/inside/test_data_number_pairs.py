@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from tformer_book.inside.data.number_pairs import (
     BLANK,
     DIGITS,
@@ -14,7 +15,6 @@ from tformer_book.inside.data.number_pairs import (
     words_written,
 )
 from tformer_book.kit.data.number_words import NumberWords, german_parts
-
 from tformer_lib.data import EOS, PAD
 
 DATA = NumberWords(10_000, 1_000)

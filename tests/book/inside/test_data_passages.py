@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+
 from tformer_book.inside.data.passages import (
     overlapping_pairs,
     passage_batches,

@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from tformer_book.inside.models.attention_only import TokenBefore, attention_only
 
+from tformer_book.inside.models.attention_only import TokenBefore, attention_only
 from tformer_lib import TransformerConfig
 from tformer_lib.core.positions import Rotary
 

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from tformer_book.inside.models.modular_addition import (
     addition_table,
     answer_logits,

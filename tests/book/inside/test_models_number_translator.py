@@ -2,10 +2,10 @@
 
 import pytest
 import torch
+
 from tformer_book.inside.data.number_pairs import with_end
 from tformer_book.inside.models.number_translator import GatedTranslator, exact_share, trained_translator
 from tformer_book.kit.data.number_words import NumberWords
-
 from tformer_lib import TransformerConfig, record_attention
 from tformer_lib.generation.greedy import greedy_search
 from tformer_lib.models.translator import Translator

@@ -2,8 +2,9 @@
 
 import pytest
 import torch
-from tformer_book.inside.models.sparse_autoencoder import TopKAutoencoder, fit_autoencoder, matched_cosines
 from torch.nn.functional import normalize
+
+from tformer_book.inside.models.sparse_autoencoder import TopKAutoencoder, fit_autoencoder, matched_cosines
 
 
 def test_keeps_the_k_largest_of_the_positive():

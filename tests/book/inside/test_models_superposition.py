@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from tformer_book.inside.models import superposition as sup
 
 

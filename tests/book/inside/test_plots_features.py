@@ -1,6 +1,7 @@
 """The figures of probes, superposition and autoencoders: what they draw is what they are given."""
 
 import pytest
+
 from tformer_book.inside.plots import features as plots
 from tformer_book.kit.plot_style import BookFigure
 

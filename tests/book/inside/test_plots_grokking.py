@@ -1,6 +1,7 @@
 """The figures on modular addition: what they draw is what they are given."""
 
 import pytest
+
 from tformer_book.inside.plots.grokking import grokking_curves, grokking_progress, grokking_spectra
 from tformer_book.kit.plot_style import ORANGE, BookFigure
 

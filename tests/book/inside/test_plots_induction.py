@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from tformer_book.inside.plots.induction import (
     attention_stripes,
     parts_of_a_logit,

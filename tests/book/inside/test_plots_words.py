@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from tformer_book.inside.plots.words import patching_maps
 from tformer_book.kit.plot_style import BookFigure
 

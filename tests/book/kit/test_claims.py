@@ -12,6 +12,7 @@ import torch
 from bs4 import BeautifulSoup
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
+
 from tformer_book import claim
 from tformer_book.kit.claims import MIME, Claim, ClaimError, band_text, number_text
 

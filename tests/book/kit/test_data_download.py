@@ -5,6 +5,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+
 from tformer_book.kit.data import text as texts
 from tformer_book.kit.data.download import fetch
 

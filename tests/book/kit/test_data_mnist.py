@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tformer_book.kit.data import mnist as module
 from tformer_book.kit.data.mnist import ImageBatches, digits, mnist, shifted
 

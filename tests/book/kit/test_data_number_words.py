@@ -5,6 +5,7 @@ import random
 import pytest
 import torch
 from num2words import num2words
+
 from tformer_book.kit.data.number_words import (
     NumberWords,
     Vocabulary,
@@ -16,7 +17,6 @@ from tformer_book.kit.data.number_words import (
     split_german,
     split_numbers,
 )
-
 from tformer_lib.data import BOS, EOS, PAD
 
 NUMBERS = [*range(10_000), *random.Random(0).sample(range(10_000, 1_000_000), 2_000), 999_999]

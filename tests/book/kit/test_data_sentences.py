@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tformer_book.kit.data.sentences import join_fragments, split_sentences
 
 CUT = [  # a bar where a sentence ends

@@ -8,6 +8,7 @@ from collections import Counter
 
 import pytest
 import torch
+
 from tformer_book.kit.data import espeak, speech
 from tformer_book.kit.data.speech import LENGTH, SPEAKERS, TAKES, TEST_SPEAKERS, spoken_digits
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+
 from tformer_book.kit.data import text as texts
 from tformer_book.kit.data.text import (
     paragraphs,

@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from tformer_book.kit.data.toy import as_target, random_symbols, reversal, reversal_batches, reverse
 
+from tformer_book.kit.data.toy import as_target, random_symbols, reversal, reversal_batches, reverse
 from tformer_lib.data import BOS, EOS, PAD
 
 

@@ -4,6 +4,8 @@ import json
 
 import pytest
 import torch
+from torch import nn
+
 from tformer_book.kit.data.text import shakespeare
 from tformer_book.kit.live import (
     FILE,
@@ -18,8 +20,6 @@ from tformer_book.kit.live import (
     unpacked,
 )
 from tformer_book.kit.records import recorded
-from torch import nn
-
 from tformer_lib import TransformerConfig
 from tformer_lib.analysis.weights import attention_weights
 from tformer_lib.measures.language import bits_per_character

@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tformer_book.kit.models.ngram import NGram, discounts
 
 VOCAB = 4

@@ -5,8 +5,8 @@ from dataclasses import fields
 
 import pytest
 import torch
-from tformer_book.kit.models.recipes import BASELINE, BATCH, CONTEXT, LADDER, MODERN, SIDE
 
+from tformer_book.kit.models.recipes import BASELINE, BATCH, CONTEXT, LADDER, MODERN, SIDE
 from tformer_lib.data.windows import RandomWindows
 from tformer_lib.models.language import language_loss
 from tformer_lib.training import count_parameters, fit, seed_everything

@@ -16,6 +16,7 @@ import nbformat
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
+
 from tformer_book.kit import plot_style as style
 
 ROOT = Path(__file__).parents[3]

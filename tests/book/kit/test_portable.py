@@ -3,6 +3,7 @@
 import json
 
 import pytest
+
 from tformer_book.kit.experiments import portable
 from tformer_book.kit.experiments.portable import (
     Run,

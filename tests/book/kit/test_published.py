@@ -4,6 +4,9 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
+
 from tformer_book.kit.published import (
     COMPONENTS,
     PUBLISHED,
@@ -12,9 +15,6 @@ from tformer_book.kit.published import (
     training_flops,
     training_flops_per_token,
 )
-from torch import nn
-from torch.utils.flop_counter import FlopCounterMode
-
 from tformer_lib.core.transformer import Transformer, TransformerConfig
 from tformer_lib.models.gpt import GPT
 from tformer_lib.models.language import language_loss

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 import tformer_book.kit.records
 from tformer_book.kit.records import FOLDER, record, recorded
 

@@ -6,6 +6,7 @@ import time
 from itertools import combinations
 
 import pytest
+
 from tformer_book.kit import runs as module
 from tformer_book.kit.runs import Runs, means, rounded, summary
 

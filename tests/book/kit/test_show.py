@@ -5,10 +5,10 @@ import inspect
 
 import pytest
 import torch
-from tformer_book import show_source
-from tformer_book.kit.show import Source
 
 import tformer_lib.core.masks
+from tformer_book import show_source
+from tformer_book.kit.show import Source
 from tformer_lib import MultiHeadAttention, attention, causal_mask
 
 

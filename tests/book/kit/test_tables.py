@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from bs4 import BeautifulSoup
+
 from tformer_book import table
 from tformer_book.kit.tables import Table
 

@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from tformer_book.long_sequences.data.recall import associative_recall, recall_batches
 
+from tformer_book.long_sequences.data.recall import associative_recall, recall_batches
 from tformer_lib.core.tokens import IGNORED
 
 SIZES = {"n_keys": 30, "n_values": 5}

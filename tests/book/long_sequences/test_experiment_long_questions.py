@@ -2,9 +2,9 @@
 
 import pytest
 import torch
+
 from tformer_book.long_sequences.data.recall import associative_recall
 from tformer_book.long_sequences.models.recall import RecallModel
-
 from tformer_lib.core.transformer import TransformerConfig
 
 

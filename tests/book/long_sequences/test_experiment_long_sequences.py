@@ -1,8 +1,8 @@
 """The script of the chapter on long sequences: each kind of model is built as its name says."""
 
 import pytest
-from tformer_book.kit import runs as runs_module
 
+from tformer_book.kit import runs as runs_module
 from tformer_lib.core.attention import Attend
 from tformer_lib.efficient.delta import DeltaAttend
 from tformer_lib.efficient.linear import LinearAttend

@@ -3,9 +3,9 @@
 import math
 
 import torch
+
 from tformer_book.long_sequences.data.recall import associative_recall, recall_batches
 from tformer_book.long_sequences.models.recall import RecallModel, recall_accuracy, recall_hits, recall_loss
-
 from tformer_lib import TransformerConfig
 from tformer_lib.efficient.sliding import SlidingWindow
 from tformer_lib.training import fit, seed_everything

@@ -1,6 +1,7 @@
 """The figures of the chapter on long sequences: what they draw is what they are given."""
 
 import pytest
+
 from tformer_book.kit.plot_style import BookFigure
 from tformer_book.long_sequences import plots
 

@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import pytest
 import torch
+
 from tformer_book.kit import runs as runs_module
 from tformer_book.kit.models.recipes import BASELINE, MODERN
 from tformer_book.kit.records import recorded
-
 from tformer_lib.core.positions import Rotary
 from tformer_lib.data.windows import consecutive_windows
 from tformer_lib.efficient.mixture import active_parameters, mixtures

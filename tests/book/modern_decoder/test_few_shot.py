@@ -1,12 +1,12 @@
 import pytest
 import torch
+
 from tformer_book.modern_decoder.few_shot import (
     few_shot_accuracy,
     few_shot_answers,
     few_shot_prompt,
     few_shot_tasks,
 )
-
 from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.models.gpt import GPT
 from tformer_lib.tokenizers import BPETokenizer

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from tformer_book.kit.plot_style import HEAT, BookFigure
 from tformer_book.multi_head import plots
 

@@ -6,6 +6,7 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
+
 from tformer_book.positions.models.positioned import (
     POSITIONS,
     OffsetAttend,
@@ -14,7 +15,6 @@ from tformer_book.positions.models.positioned import (
     positioned_gpt,
     shared_text,
 )
-
 from tformer_lib.core.masks import causal_mask
 from tformer_lib.core.positions import LearnedPositions, RelativeBias, Rotary, sinusoidal
 from tformer_lib.core.transformer import TransformerConfig

@@ -2,9 +2,9 @@
 
 import pytest
 import torch
+
 from tformer_book.kit.plot_style import BookFigure
 from tformer_book.positions import plots
-
 from tformer_lib.core.positions import sinusoidal
 
 TABLE = sinusoidal(12, 8).T

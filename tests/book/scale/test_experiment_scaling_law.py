@@ -1,8 +1,8 @@
 """The scaling law: what is recorded is not run again; the prediction is of the runs before it."""
 
 import pytest
-from tformer_book.kit.records import recorded
 
+from tformer_book.kit.records import recorded
 from tformer_lib.scale.laws import fit_isoflop, fit_parametric
 
 

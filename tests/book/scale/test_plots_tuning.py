@@ -1,6 +1,7 @@
 """The figures on batch sizes and widths: what they draw is what they are given."""
 
 import pytest
+
 from tformer_book.kit.plot_style import BookFigure
 from tformer_book.scale.plots.tuning import (
     batch_trade_off,

@@ -4,8 +4,8 @@ import math
 
 import pytest
 import torch
-from tformer_book.sequences.models.embeddings import SkipGram, neighbours, ppmi_embeddings, skip_gram_loss
 
+from tformer_book.sequences.models.embeddings import SkipGram, neighbours, ppmi_embeddings, skip_gram_loss
 from tformer_lib.data.skip_grams import SkipGramBatches, skip_gram_pairs
 from tformer_lib.training import fit
 

@@ -2,6 +2,8 @@
 
 import pytest
 import torch
+from torch import nn
+
 from tformer_book.skip_norm.models.residual_variants import (
     BranchNormBlock,
     NormedSkipBlock,
@@ -9,8 +11,6 @@ from tformer_book.skip_norm.models.residual_variants import (
     SandwichBlock,
     share_of_differences,
 )
-from torch import nn
-
 from tformer_lib.core.transformer import Transformer, TransformerConfig
 
 CONFIG = TransformerConfig(d_model=8, n_heads=2, n_blocks=1)

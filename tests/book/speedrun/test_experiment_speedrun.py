@@ -10,6 +10,8 @@ from textwrap import dedent
 
 import pytest
 import torch
+from torch import nn
+
 from tformer_book.kit.models.recipes import BASELINE, BATCH
 from tformer_book.kit.records import recorded
 from tformer_book.speedrun.models import nanogpt
@@ -29,8 +31,6 @@ from tformer_book.speedrun.models.entries import (
     schedule,
 )
 from tformer_book.speedrun.models.tried import TRIED
-from torch import nn
-
 from tformer_lib.data.windows import RandomWindows, consecutive_windows
 from tformer_lib.models.language import language_loss
 from tformer_lib.training import fit

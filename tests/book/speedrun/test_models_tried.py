@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+
 from tformer_book.speedrun.models import tried as speedrun_tried
 from tformer_book.speedrun.models.entries import FastDecoder, Settings, windows
 from tformer_book.speedrun.models.tried import (

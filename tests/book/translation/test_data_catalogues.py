@@ -8,6 +8,7 @@ import struct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tformer_book.kit.data.text import package_folder
 from tformer_book.translation.data.catalogues import MAGIC, read_catalogue, read_json, read_mo, read_po
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+
 from tformer_book.translation.data import interface as module
 from tformer_book.translation.data.interface import interface_pairs, messages, usable
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from tformer_book.translation.data.nearness import near_duplicates, nearest_similarity
 from tformer_book.translation.data.pair_split import components, split_pairs
 from tformer_book.translation.data.translation import KINDS

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+
 from tformer_book.translation.data.phrase_names import both, counts, leaves
 from tformer_book.translation.data.phrases import phrase_pairs
 

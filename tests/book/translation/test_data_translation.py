@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tformer_book.translation.data.translation import (
     KINDS,
     TranslationSet,
@@ -14,7 +15,6 @@ from tformer_book.translation.data.translation import (
     number_pairs,
     translation_set,
 )
-
 from tformer_lib.data import BOS, EOS, PAD
 from tformer_lib.data.buckets import padding_share
 

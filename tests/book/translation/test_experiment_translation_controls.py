@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from tformer_book.kit.records import recorded
 
+from tformer_book.kit.records import recorded
 from tformer_lib.core.positions import sinusoidal
 from tformer_lib.data.translation_set import TranslationSet
 

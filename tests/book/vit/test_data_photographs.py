@@ -2,9 +2,9 @@
 
 import pytest
 import torch
+
 from tformer_book.kit.data.mnist import digits
 from tformer_book.vit.data.photographs import TRAINED, hidden_digits, photographs
-
 from tformer_lib.core.patches import to_patches
 
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 import torch
-from tformer_book.kit import runs as runs_module
 
+from tformer_book.kit import runs as runs_module
 from tformer_lib.models.vit import ViT, image_loss
 from tformer_lib.training import count_parameters
 

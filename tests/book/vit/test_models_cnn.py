@@ -3,8 +3,8 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from tformer_book.vit.models.cnn import SmallCNN
 
+from tformer_book.vit.models.cnn import SmallCNN
 from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.models.vit import ViT
 from tformer_lib.training import count_parameters, width_for_budget

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from tformer_book.kit.plot_style import BookFigure
 from tformer_book.vit import plots
 

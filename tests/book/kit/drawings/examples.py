@@ -28,7 +28,6 @@ from tformer_book.kit.drawings import (
     translation,
     vit,
 )
-
 from tformer_lib.scale.pipeline import pipeline_order, pipeline_times
 
 SCORES = [-3.56, -0.22, -0.89, -5.56, -14.22]

@@ -16,6 +16,7 @@ import torch
 import yaml
 from tests.book.drawings import examples
 from tests.book.drawings.examples import EXAMPLES
+
 from tformer_book.kit import plot_style as style
 from tformer_book.kit.drawings import cards
 from tformer_book.kit.drawings.drawing import Drawing

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+
 from tformer_book.kit.exercises import Exercise
 
 COMPARISONS = {

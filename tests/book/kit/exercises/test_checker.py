@@ -6,6 +6,7 @@ import random
 import numpy as np
 import pytest
 import torch
+
 from tformer_book.kit.exercises import Verdict, exercise, exercise_names, registry
 from tformer_book.kit.exercises import check as real_check
 

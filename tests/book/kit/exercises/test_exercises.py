@@ -8,6 +8,7 @@ from pathlib import Path
 import nbformat
 import pytest
 import torch
+
 from tformer_book.kit.exercises import check, exercises
 
 BOOK = Path(__file__).parents[3] / "book"

@@ -4,6 +4,7 @@ import sys
 
 import pytest
 from tests.book.exercises.mutants import mutants
+
 from tformer_book.kit.exercises import Exercise, exercises
 from tformer_book.kit.exercises.checker import _verdict
 
