@@ -6,6 +6,7 @@ beside it. The notebooks draw from it, say so, and run a reduced form of the sam
 
 import json
 import platform
+import re
 import resource
 from importlib.metadata import version
 from pathlib import Path
@@ -14,11 +15,20 @@ from typing import Any
 from tformer_lib.files import replace_file
 
 BOOK = Path(__file__).parents[1]
+NUMBERS = re.compile(r'\[[^\[\]{}"]*\]')
 
 
 def records() -> dict[str, Path]:
     """Where each record lies, by name."""
     return {path.stem: path for path in sorted(BOOK.glob("*/records/*.json"))}
+
+
+def laid_out(content: Any) -> str:
+    """JSON with an entry a line, but numbers that stand in a row on one."""
+    text = json.dumps(content, indent=1)
+    return (
+        NUMBERS.sub(lambda row: " ".join(row[0].split()).replace("[ ", "[").replace(" ]", "]"), text) + "\n"
+    )
 
 
 def recorded(name: str) -> dict[str, Any]:
@@ -63,6 +73,6 @@ def record(
         "results": results,
     }
     path = (folder or scripts[0].parents[1] / "records") / f"{name}.json"
-    path.parent.mkdir(exist_ok=True)
-    replace_file(path, (json.dumps(content, indent=1) + "\n").encode())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(path, laid_out(content).encode())
     return path

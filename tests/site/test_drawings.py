@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.book.drawings.examples import EXAMPLES
+from tests.book.kit.drawings.examples import EXAMPLES
 from tests.site.pages import ROOT, toc_pages
-from tformer_book.kit.drawings import cards
+from tformer_book.kit.drawings.cards import card
 
 PAPER = {"light": ("#ffffff", "#222832"), "dark": ("#121212", "#ced6dd")}  # the theme's page and text
 SETTINGS = [(scheme, width) for scheme in PAPER for width in (360, 1440)]
@@ -165,17 +165,20 @@ def test_cards_name_their_chapter_and_are_links(tmp_path):
     from bs4 import BeautifulSoup
     from sphinx.application import Sphinx
 
-    chapters = cards.chapters()[:2]
-    contents = "".join(f"      - file: {name}\n" for name in chapters)
+    chapters = ("earlier", "later")
+    contents = "".join(f"      - file: book/{name}/chapter\n" for name in chapters)
     (tmp_path / "_toc.yml").write_text(
         f"format: jb-book\nroot: index\nparts:\n  - caption: First & last\n    chapters:\n{contents}"
     )
-    lines = "".join(f"{name}: About <it> | {i + 3}\n" for i, name in reversed(list(enumerate(chapters))))
     (tmp_path / "index.md").write_text(
-        f"# Book\n\n```{{drawing}} soft_lookup\n```\n\n## Chapters\n\n```{{chapter-cards}}\n{lines}```\n"
+        "# Book\n\n```{drawing} soft_lookup\n```\n\n## Chapters\n\n```{chapter-cards}\n```\n"
     )
-    for name in chapters:
-        (tmp_path / f"{name}.md").write_text(f"# Title of {name}\n")
+    for i, name in enumerate(chapters):
+        folder = tmp_path / "book" / name
+        folder.mkdir(parents=True)
+        (folder / "chapter.md").write_text(f"# Title of {name}\n")
+        (folder / "chapter.yml").write_text(f"sentence: About <it>\nminutes: {i + 3}\n")
+        (folder / "card.svg").write_text(card("It", "Nothing.")(lambda scene: None)().to_inline_svg())
     (tmp_path / "conf.py").write_text(
         f"import sys\nsys.path.insert(0, {str(ROOT / 'book/site/extensions')!r})\n"
         "extensions = ['myst_parser', 'sphinx_external_toc', 'tformer_drawings']\n"
@@ -189,7 +192,7 @@ def test_cards_name_their_chapter_and_are_links(tmp_path):
     assert page.select_one("h1 ~ .tformer-figure svg.tformer-wide") is not None
     assert [head.get_text() for head in page.select("h3.tformer-cards-part")] == ["First & last"]
     links = page.select("ol.tformer-cards > li > a.tformer-card")
-    assert [link["href"] for link in links] == [f"{name}.html" for name in chapters]
+    assert [link["href"] for link in links] == [f"book/{name}/chapter.html" for name in chapters]
     for link, name, number, minutes in zip(links, chapters, "01", (3, 4), strict=True):
         drawing = link.select_one('[aria-hidden="true"]').extract()
         assert drawing.select_one("svg.tformer-drawing") is not None

@@ -15,8 +15,10 @@ NEW = "https://github.com/some-body/a.book"
 def copy(tmp_path):
     for path in address.files(ROOT):
         target = tmp_path / path.relative_to(ROOT)
-        target.parent.mkdir(exist_ok=True)
+        target.parent.mkdir(exist_ok=True, parents=True)
         shutil.copy(path, target)
+    for path in (ROOT / "_toc.yml", *(ROOT / "book").glob("*/chapter.yml")):  # say which notebooks there are
+        shutil.copy(path, tmp_path / path.relative_to(ROOT))
     return tmp_path
 
 

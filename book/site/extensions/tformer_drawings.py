@@ -26,7 +26,7 @@ from sphinx.util.docutils import SphinxDirective
 SITE = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(SITE.parents[1] / "tools"))
 
-from chapters import FILE, ROOT, chapters
+from chapters import FILE, chapters
 
 
 class ChapterCardsNode(nodes.General, nodes.Element):
@@ -52,9 +52,10 @@ class ChapterCards(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """What the chapters say of themselves, in the order of the contents."""
-        self.env.note_dependency(str(ROOT / "_toc.yml"))
+        root = Path(self.env.srcdir)
+        self.env.note_dependency(str(root / "_toc.yml"))
         parts = []
-        for part, those in groupby(chapters(), lambda chapter: chapter.part):
+        for part, those in groupby(chapters(root), lambda chapter: chapter.part):
             cards = []
             for chapter in those:
                 picture = chapter.folder / "card.svg"

@@ -60,7 +60,7 @@ def test_the_same_bytes_every_time_and_whatever_the_reader_has_set():
     first = drawn()._repr_png_()
     with matplotlib.rc_context({"font.size": 30, "savefig.bbox": "tight", "lines.linewidth": 9}):
         assert drawn()._repr_png_() == first
-    code = "import sys, tests.book.plots.test_style as t; sys.stdout.buffer.write(t.drawn()._repr_png_())"
+    code = "import sys, tests.book.kit.test_plot_style as t; sys.stdout.buffer.write(t.drawn()._repr_png_())"
     other = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True)
     assert other.stdout == first
 
@@ -69,7 +69,7 @@ def test_the_svg_is_the_same_every_time_too_and_says_no_date():
     first = drawn()._repr_svg_()
     with matplotlib.rc_context({"svg.hashsalt": None, "svg.fonttype": "none", "font.size": 30}):
         assert drawn()._repr_svg_() == first
-    code = "import sys, tests.book.plots.test_style as t; sys.stdout.write(t.drawn()._repr_svg_())"
+    code = "import sys, tests.book.kit.test_plot_style as t; sys.stdout.write(t.drawn()._repr_svg_())"
     other = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True)
     assert other.stdout.decode() == first
     assert "<text" not in first  # type is drawn: the reader may have other fonts

@@ -1,5 +1,6 @@
 """All drawings: the same in every run, described, with their numbers in them, and files equal to the code."""
 
+import importlib
 import itertools
 import json
 import math
@@ -13,12 +14,11 @@ import draw_pictures
 import lxml.etree
 import pytest
 import torch
-import yaml
-from tests.book.drawings import examples
-from tests.book.drawings.examples import EXAMPLES
+from chapters import chapters
 
+from tests.book.kit.drawings import examples
+from tests.book.kit.drawings.examples import EXAMPLES
 from tformer_book.kit import plot_style as style
-from tformer_book.kit.drawings import cards
 from tformer_book.kit.drawings.drawing import Drawing
 from tformer_book.kit.drawings.lettering import LEAST, fitting, number, width_of
 from tformer_book.kit.drawings.primitives import Scene
@@ -26,7 +26,7 @@ from tformer_book.kit.drawings.roles import KEY, QUERY, ROLES, STREAM, VALUE, st
 from tformer_book.positions import drawings as positions
 from tformer_book.sequences import drawings as sequences
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -93,7 +93,7 @@ def test_drawings_do_not_share_a_name():
 
 def test_a_drawing_is_the_same_in_another_process():
     command = (
-        "import json; from tests.book.drawings.examples import EXAMPLES;"
+        "import json; from tests.book.kit.drawings.examples import EXAMPLES;"
         "print(json.dumps([e()._repr_mimebundle_() for e in EXAMPLES]))"
     )
     run = subprocess.run(
@@ -557,7 +557,6 @@ def test_the_token_is_a_column_in_the_text_and_a_row_in_code():
         (lambda: examples.cut_paths(cuts={}), "cuts: expected at least one experiment, got none"),
         (lambda: examples.cut_paths(cuts={"one": [True]}), "one: expected 3, got 1"),
         (lambda: examples.one_sequence(asked=["a"]), "asked: expected 4, got 1"),
-        (lambda: cards.card("99_none"), "there is no card for '99_none'"),
         (lambda: Drawing("a title", "", Scene(1, 1)), "a drawing needs a description"),
     ],
 )  # fmt: skip
@@ -614,15 +613,9 @@ def test_the_style_sheet_has_the_roles_colours():
     assert style_variables() in (ROOT / "book/site/static/drawings.css").read_text("utf8")
 
 
-def test_every_chapter_has_a_card():
-    toc = yaml.safe_load((ROOT / "_toc.yml").read_text("utf8"))
-    files = [Path(chapter["file"]).name for part in toc["parts"] for chapter in part["chapters"]]
-    assert cards.chapters() == [name for name in files if name[:2].isdigit()]
-
-
-def test_a_card_is_small_and_has_no_words():
-    for chapter in cards.chapters():
-        (svg,) = layouts(cards.card(chapter))
+@pytest.mark.parametrize("chapter", chapters(), ids=lambda chapter: chapter.name)
+def test_a_card_is_small_and_has_no_words(chapter):
+    for svg in layouts(importlib.import_module(f"tformer_book.{chapter.name}.card").draw()):
         assert (svg.get("width"), svg.get("height")) == ("162", "102")
         assert words(svg) == []
 
@@ -631,8 +624,8 @@ def test_the_files_are_what_the_functions_draw():
     """Run `python tools/draw_pictures.py` after a change to the drawings."""
     found = {
         path.relative_to(ROOT).as_posix()
-        for folder in ("book/site/static/cards", "book/site/static/drawings", "book/site/drawings", "assets")
-        for path in (ROOT / folder).iterdir()
+        for pattern in ("book/*/card.svg", "book/site/static/drawings/*", "book/site/drawings/*", "assets/*")
+        for path in ROOT.glob(pattern)
         if path.suffix != ".png"
     }
     expected = draw_pictures.files()

@@ -3,15 +3,14 @@
 import ast
 import math
 import random
-from pathlib import Path
 
 import nbformat
 import pytest
 import torch
+from chapters import notebooks
 
 from tformer_book.kit.exercises import check, exercises
 
-BOOK = Path(__file__).parents[3] / "book"
 EXERCISES = exercises()
 MISTAKES = [(e.name, m) for e in EXERCISES.values() for m in e.mistakes]
 REQUIRED = {  # the slips that readers of such books make most, each where it belongs
@@ -166,7 +165,7 @@ def printed_solutions(chapter):
     return found
 
 
-SOLUTIONS = {name: f for chapter in BOOK.glob("*.ipynb") for name, f in printed_solutions(chapter).items()}
+SOLUTIONS = {name: f for chapter in notebooks() for name, f in printed_solutions(chapter).items()}
 
 
 def test_every_exercise_is_solved_in_the_book():

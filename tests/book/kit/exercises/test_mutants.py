@@ -3,8 +3,8 @@
 import sys
 
 import pytest
-from tests.book.exercises.mutants import mutants
 
+from tests.book.kit.exercises.mutants import mutants
 from tformer_book.kit.exercises import Exercise, exercises
 from tformer_book.kit.exercises.checker import _verdict
 
@@ -39,7 +39,7 @@ def test_at_least_95_in_100_are_rejected(counts):
     assert passed <= 0.05 * made
 
 
-if __name__ == "__main__":  # python -m tests.book.exercises.test_mutants attention: lists what passes
+if __name__ == "__main__":  # python -m tests.book.kit.exercises.test_mutants attention: lists what passes
     total = passing = 0
     for name in EXERCISES:
         if any(name.startswith(start) for start in sys.argv[1:]):

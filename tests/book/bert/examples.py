@@ -1,0 +1,56 @@
+"""Every drawing of the chapter once, with small numbers, for the tests that look at all of them."""
+
+from tformer_book.bert import drawings as bert
+
+
+def four_heads(**changes):
+    heads = {
+        "fill a hole": ([2], "on"),
+        "name the intent": ([0], "turn a thing on"),
+        "tag each word": ([1, 2, 3, 4], "O O O B-thing"),
+        "a vector for the text": ([0, 1, 2, 3, 4, 5], "the mean"),
+    }
+    arguments = {"tokens": ["[CLS]", "turn", "[MASK]", "the", "lamp", "[SEP]"], "heads": heads}
+    return bert.four_heads(**(arguments | changes))
+
+
+def leakage(**changes):
+    return bert.leakage(**({"words": ["we", "see", "it", "so"], "own": [0, "1/3"]} | changes))
+
+
+def three_fates(**changes):
+    arguments = {"words": ["so", "we", "see", "it"], "place": 2, "other": "nine", "shares": [0.8, 0.1, 0.1]}
+    return bert.three_fates(**(arguments | changes))
+
+
+def embedding_sum(**changes):
+    tokens = ["[CLS]", "we", "met", "[SEP]", "he", "left", "[SEP]"]
+    return bert.embedding_sum(**({"tokens": tokens, "segments": [0, 0, 0, 0, 1, 1, 1]} | changes))
+
+
+def pretraining(**changes):
+    arguments = {
+        "tokens": ["[CLS]", "we", "[MASK]", "it", "[SEP]", "it", "[MASK]", "late", "[SEP]"],
+        "segments": [0, 0, 0, 0, 0, 1, 1, 1, 1],
+        "asked": {2: "saw", 6: "was"},
+    }
+    return bert.pretraining(**(arguments | changes))
+
+
+def tags_and_pieces(**changes):
+    arguments = {
+        "pieces": ["ad", "##j", "##ust", "the", "liv", "##ing", "ro", "##om"],
+        "first": [0, -1, -1, 1, 2, -1, 3, -1],
+        "tags": ["O", "O", "B-area", "I-area"],
+    }
+    return bert.tags_and_pieces(**(arguments | changes))
+
+
+EXAMPLES = (
+    four_heads,
+    leakage,
+    three_fates,
+    embedding_sum,
+    pretraining,
+    tags_and_pieces,
+)

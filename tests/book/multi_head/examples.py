@@ -1,0 +1,50 @@
+"""Every drawing of the chapter once, with small numbers, for the tests that look at all of them."""
+
+from tformer_book.multi_head import drawings as heads
+
+
+def head_layer(**changes):
+    own, first = (
+        [[0.7, 0.1, 0.1], [0.2, 0.8, 0.1], [0.1, 0.1, 0.8]],
+        [[1, 0.6, 0.8], [0, 0.4, 0], [0, 0, 0.2]],
+    )
+    return heads.layer(**({"tokens": ["the", "dog", "barks"], "weights": [own, first]} | changes))
+
+
+def who_asks(**changes):
+    words, others = ["the", "cat", "sat", "down"], ["die", "Katze", "saß"]
+    everyone = [[True] * 4] * 4
+    causal = [[key <= query for key in range(4)] for query in range(4)]
+    panels = {"Self": (words, words, everyone), "Masked": (words, words, causal)}
+    panels["Cross"] = others, words, everyone[:3]
+    return heads.who_asks(**({"panels": panels, "chosen": 2} | changes))
+
+
+def head_splits(**changes):
+    right = [[[0, 1], [4, 5], [8, 9]], [[2, 3], [6, 7], [10, 11]]]
+    wrong = [[[0, 1], [2, 3], [4, 5]], [[6, 7], [8, 9], [10, 11]]]
+    return heads.splits(**({"tokens": "abc", "right": right, "wrong": wrong} | changes))
+
+
+def two_heads(**changes):
+    arguments = {
+        "names": ["Ann", "Ben", "?"],
+        "values": [28, 12, 0],
+        "weights": [[0.5, 0.25, 0.25], [0.25, 0.5, 0.25]],
+        "signs": [1, -1],
+        "written": [["1/2", "1/4", "1/4"], ["1/4", "1/2", "1/4"]],
+    }
+    return heads.two_heads(**(arguments | changes))
+
+
+def shuffled(**changes):
+    return heads.shuffled(**({"words": ["dog", "bites", "man"], "order": [2, 1, 0]} | changes))
+
+
+EXAMPLES = (
+    head_layer,
+    who_asks,
+    head_splits,
+    two_heads,
+    shuffled,
+)
