@@ -14,7 +14,7 @@ from tests.site.pages import ROOT
 # In a Python of its own: hides packages, imports tformer_lib as the site does or as it is, and shows what
 # autodoc would: the signatures of all functions and methods, and the bases of all classes.
 SCRIPT = """
-import importlib, inspect, json, pkgutil, re, sys
+import importlib, inspect, json, re, sys
 from importlib.machinery import PathFinder
 
 how, hidden, root = sys.argv[1], set(json.loads(sys.argv[2])), sys.argv[3]
@@ -30,10 +30,12 @@ left = []
 if how == "stand-ins":
     sys.path.insert(0, root + "/book/site/extensions")
     import tformer_api
-    tformer_api.import_package()
+    names = tformer_api.import_packages()
     left = sorted({name.split(".")[0] for name in sys.modules} & set(tformer_api.STANDINS))
 else:
-    sys.path.insert(0, root)
+    sys.path[:0] = [root, root + "/book/site/extensions"]
+    import tformer_api
+    names = [*tformer_api.modules(importlib.import_module("tformer_lib")), *tformer_api.modules(tformer_api.find_book())]
 
 from sphinx.util.inspect import signature, stringify_signature
 import tformer_lib
@@ -52,9 +54,9 @@ def functions(owner, module):
             yield from functions(member, module)
 
 seen = {}
-for info in pkgutil.walk_packages(tformer_lib.__path__, "tformer_lib."):
-    module = importlib.import_module(info.name)
-    seen |= {f"{info.name}.{name}": shown for name, shown in functions(module, info.name)}
+for name in names:
+    module = importlib.import_module(name)
+    seen |= {f"{name}.{one}": shown for one, shown in functions(module, name)}
 print(json.dumps({"left": left, "home": tformer_lib.__file__, "seen": seen}))
 """
 
@@ -76,7 +78,7 @@ def not_the_site_s() -> set[str]:
     return {
         name
         for name, owners in packages_distributions().items()
-        if not {canonicalize_name(owner) for owner in owners} & {*site, "tformer-lib", "pip"}
+        if not {canonicalize_name(owner) for owner in owners} & {*site, "tformer-lib", "tformer-book", "pip"}
     }
 
 

@@ -1,4 +1,4 @@
-"""Imports `tformer_lib` for the API pages without the packages that it computes with.
+"""Imports both packages for the API pages without the packages that they compute with.
 
 The pages need its signatures and docstrings, and those need no torch. While the package
 is imported, stand-ins take the place of the packages named here, which weigh two
@@ -7,20 +7,31 @@ is the same either way, and what is missing here is noticed everywhere.
 """
 
 import importlib
+import inspect
 import pkgutil
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.machinery import ModuleSpec
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
 import jaxtyping  # noqa: F401  before the stand-ins: it looks for the real numpy
+from docutils import nodes
+from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
+from sphinx.util.docutils import SphinxDirective
+from sphinx.util.nodes import nested_parse_with_titles
 
 ROOT = Path(__file__).resolve().parents[3]
-PACKAGE = "tformer_lib"
+sys.path.insert(0, str(ROOT / "tools"))
+from chapters import chapters
+
+PACKAGE, BOOK = "tformer_lib", "tformer_book"
+NO_MODULES = re.compile(r"\.(setup|experiments|site|card)\b")  # scripts, pictures of cards
 # What the package's modules import as they are imported; inside functions they may
 # import what they like.
 STANDINS = (
@@ -127,23 +138,83 @@ def stand_ins() -> Iterator[None]:
         sys.modules.update(real)
 
 
-def import_package() -> None:
-    """Imports every module of the package; autodoc finds them imported."""
+def find_book() -> ModuleType:
+    """The package of the book's folder, whether it is installed or not."""
+    if BOOK not in sys.modules:
+        place = ROOT / "book"
+        spec = spec_from_file_location(BOOK, place / "__init__.py", submodule_search_locations=[str(place)])
+        sys.modules[BOOK] = module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[BOOK])
+    return sys.modules[BOOK]
+
+
+def modules(package: ModuleType) -> list[str]:
+    """The names of its modules, at any depth; without those that only run."""
+    found, waiting = [], [(package.__path__, f"{package.__name__}.")]
+    while waiting:
+        path, prefix = waiting.pop()
+        for each in pkgutil.iter_modules(path, prefix):
+            if NO_MODULES.search(each.name):
+                continue
+            found.append(each.name)
+            if each.ispkg:
+                waiting.append(([f"{each.module_finder.path}/{each.name.split('.')[-1]}"], f"{each.name}."))
+    return sorted(found)
+
+
+def import_packages() -> list[str]:
+    """Imports every module of both packages, and names them; autodoc finds them imported."""
     if str(ROOT) not in sys.path:
         sys.path.insert(0, str(ROOT))
+    names = []
     with stand_ins():
-        package = importlib.import_module(PACKAGE)
-        for found in pkgutil.walk_packages(package.__path__, f"{PACKAGE}."):
-            try:
-                importlib.import_module(found.name)
-            except Exception as error:
-                raise ExtensionError(
-                    f"{found.name} cannot be imported for the API pages ({error!r}): "
-                    f"see STANDINS in {Path(__file__).name}"
-                ) from error
+        for package in (importlib.import_module(PACKAGE), find_book()):
+            for name in modules(package):
+                try:
+                    importlib.import_module(name)
+                except Exception as error:
+                    raise ExtensionError(
+                        f"{name} cannot be imported for the API pages ({error!r}): "
+                        f"see STANDINS in {Path(__file__).name}"
+                    ) from error
+                names.append(name)
+    return names
+
+
+class ChapterModules(SphinxDirective):
+    """`{chapter-modules} drawings`: those of the kit, then of each chapter, in the contents' order."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """What autodoc says of each."""
+        part = self.arguments[0]
+        lines = []
+        for owner in ("kit", *(chapter.name for chapter in chapters())):
+            wanted = re.compile(rf"{BOOK}\.{owner}\.{part}(?:_\w+)?(?:\.\w+)*")
+            lines += [
+                f".. automodule:: {name}" for name in self.config.tformer_modules if wanted.fullmatch(name)
+            ]
+        if not lines:
+            raise self.error(f"no chapter has a module {part}")
+        node = nodes.Element()
+        nested_parse_with_titles(self.state, StringList(lines, source=self.env.docname), node)
+        return node.children
+
+
+def leave_out(app: Sphinx, what: str, name: str, obj: object, skip: bool, options) -> bool | None:
+    """Of the book's modules functions and classes are told, which were defined there: no constants."""
+    here = app.env.temp_data.get("autodoc:module") or ""
+    if what == "module" and here.startswith(f"{BOOK}."):
+        told = inspect.isclass(obj) or inspect.isroutine(obj)
+        if not told or getattr(obj, "__module__", here) != here:
+            return True
+    return None
 
 
 def setup(app: Sphinx) -> dict:
-    """Imports the package before autodoc does."""
-    import_package()
+    """Imports the packages before autodoc does."""
+    app.add_config_value("tformer_modules", import_packages(), "env", [list])
+    app.add_directive("chapter-modules", ChapterModules)
+    app.connect("autodoc-skip-member", leave_out)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -8,4 +8,4 @@ def tables_and_block(**changes):
     return speedrun.tables_and_block(**({"characters": "nigh", "following": "t"} | sizes | changes))
 
 
-EXAMPLES = tables_and_block
+EXAMPLES = (tables_and_block,)
