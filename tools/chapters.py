@@ -5,6 +5,7 @@ A chapter is a folder of `book` with a file `chapter.yml`:
     sentence: What its card on the first page says.
     minutes: 35
     pattern: false  # if it is not of a chapter's usual shape
+    was: 02_attention  # if its page once had another address
 
 and its number is its place in `_toc.yml`, counted from 0: the first is what stands before the beginning.
 Nothing else lists the chapters. Everything that needs to know which there are asks here.
@@ -30,6 +31,7 @@ class Chapter:
     part: str  # the part's caption in the contents
     sentence: str
     minutes: int
+    was: str = ""  # the file that its page was in "book", so that old addresses lead here
     pattern: bool = True  # whether the rules of a chapter's shape hold it
     page: str = "chapter"  # the notebook that opens it
 
@@ -55,7 +57,7 @@ def described(file: Path) -> dict:
     wrong = [
         f"{key} is no {kind.__name__}" for key, kind in wanted.items() if not isinstance(told.get(key), kind)
     ]
-    wrong += [f"{key} is read by nobody" for key in sorted(set(told) - {*wanted, "pattern"})]
+    wrong += [f"{key} is read by nobody" for key in sorted(set(told) - {*wanted, "pattern", "was"})]
     if wrong:
         raise ValueError(f"{file}: {'; '.join(wrong)}")
     return told

@@ -35,7 +35,8 @@ if how == "stand-ins":
 else:
     sys.path[:0] = [root, root + "/book/site/extensions"]
     import tformer_api
-    names = [*tformer_api.modules(importlib.import_module("tformer_lib")), *tformer_api.modules(tformer_api.find_book())]
+    packages = importlib.import_module("tformer_lib"), tformer_api.find_book()
+    names = [name for package in packages for name in tformer_api.modules(package)]
 
 from sphinx.util.inspect import signature, stringify_signature
 import tformer_lib

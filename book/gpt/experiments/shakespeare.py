@@ -2,7 +2,7 @@
 
 As on the page: letters as tokens, measured on the first 100,000 characters held out. The model of the page
 is trained on the million and on all 34 plays, with two seeds; a wider one on all plays for 3,000 steps,
-two thirds of one reading; and one of 2.7 million parameters, made as in Chapter 8b, which reads all plays
+two thirds of one reading; and one of 2.7 million parameters, of the modern kind, which reads all plays
 about once. Beside them n-grams, counted on the same two texts. Half an hour on one core.
 
 `python shakespeare.py` runs what has not been run yet and records it; training that was stopped

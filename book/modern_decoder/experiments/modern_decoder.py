@@ -1,4 +1,4 @@
-"""What the changes from GPT-2's decoder to a modern one buy, each by itself: Chapter 8b's longer experiments.
+"""What the changes from GPT-2's decoder to a modern one buy, each by itself: the longer experiments.
 
 Characters of the book's plays, windows of 64, twelve at a time, one thread; models of 0.8 million parameters
 (4 blocks, 4 heads, width 128), but for the mixtures. The loss is the mean over every third window of the

@@ -1,7 +1,7 @@
 """How large should a model be? IsoFLOP curves of GPTs on Shakespeare's plays, and a prediction.
 
 Characters of 34 plays (`book/kit/data/text.py`), a context of 64, measured in nats a character
-on 65,536 characters of the four plays held out. The GPT of Chapter 8b (rotary positions, RMS norm,
+on 65,536 characters of the four plays held out. The modern GPT (rotary positions, RMS norm,
 normalised queries and keys, SwiGLU, no biases, tied head) in thirteen sizes, 5 thousand to 2.7 million
 parameters.
 
@@ -120,7 +120,7 @@ class Readings:
 
 
 def build(width: int, vocab: int) -> GPT:
-    """The GPT of Chapter 8b of that width."""
+    """The modern GPT of that width."""
     heads, blocks = SIZES[width]
     config = TransformerConfig(
         d_model=width,

@@ -1,4 +1,4 @@
-// Chapters 8, 8b, 12: what a decoder computes again without a cache, and how large the cache becomes.
+// What a decoder computes again without a cache, and how large the cache becomes.
 (() => {
   const { define, text, rect, colour, number, bytes } = window.TformerLive;
   const { cacheNumbers } = window.TformerMaths;

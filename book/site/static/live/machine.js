@@ -4,7 +4,7 @@
   const { parameters, forwardFlops, sum } = window.TformerMaths;
   const gpt = (D, H, M) => ({ D, H, G: H, F: 4 * D, M, V: 50257, places: 1024, bias: true, gated: false, rms: false, tied: true });
   const MODELS = {
-    "This book's (8b)": { D: 128, H: 4, G: 4, F: 341, M: 4, V: 80, places: 0, bias: false, gated: true, rms: true, tied: true },
+    "This book's modern one": { D: 128, H: 4, G: 4, F: 341, M: 4, V: 80, places: 0, bias: false, gated: true, rms: true, tied: true },
     "GPT-2 small": gpt(768, 12, 12),
     "GPT-2 XL": gpt(1600, 25, 48),
     "GPT-3 175B": { ...gpt(12288, 96, 96), places: 2048 },
