@@ -1,14 +1,11 @@
 """The code exercises of the chapter on positions, with the mistakes that readers make in them."""
 
 import math
-from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
 from tformer_book.kit.exercises.registry import exercise
-
-# The sinusoidal table, a position a column
 
 
 @exercise(
@@ -26,95 +23,24 @@ def sinusoidal_columns(n: int, d: int) -> Tensor:
     return torch.stack((angles.sin(), angles.cos()), dim=1).flatten(0, 1)
 
 
-def _rates(d: int) -> Tensor:
-    """The rate of each pair, 10000^(-2i/D)."""
-    return 10000.0 ** (-torch.arange(0, d, 2) / d)
-
-
-def _slow_rates(d: int) -> Tensor:
-    return 10000.0 ** (-torch.arange(d // 2) / d)
-
-
-def _rates_to_the_end(d: int) -> Tensor:
-    return 10000.0 ** (-torch.arange(d // 2) / max(d // 2 - 1, 1))
-
-
-def _waves(angles: Tensor) -> Tensor:
-    """Angles (pairs, N) to the table (D, N)."""
-    return torch.stack((angles.sin(), angles.cos()), dim=1).flatten(0, 1)
-
-
-sinusoidal_columns.mistake(
-    "a position a row",
-    "This is the table of the code, a position a row. In the text's layout a position is a column: "
-    "transpose it.",
-    lambda n, d: sinusoidal_columns(n, d).T,
-)
-
-sinusoidal_columns.mistake(
-    "sines first, then cosines",
-    "All sines stand above all cosines. Here the two of one rate are neighbours: rows 2i and 2i + 1. Stack "
-    "them along a new axis and flatten it.",
-    lambda n, d: torch.cat([(angles := _rates(d)[:, None] * torch.arange(n)).sin(), angles.cos()]),
-)
-
-sinusoidal_columns.mistake(
-    "sine and cosine exchanged",
-    "The even rows hold the sines, so that the first position is 0, 1, 0, 1, and so on.",
-    lambda n, d: _waves(math.pi / 2 - _rates(d)[:, None] * torch.arange(n)),
-)
-
-sinusoidal_columns.mistake(
-    "positions counted from one",
-    "You count positions from 1. The first column belongs to position 0.",
-    lambda n, d: _waves(_rates(d)[:, None] * torch.arange(1, n + 1)),
-)
-
-sinusoidal_columns.mistake(
-    "rates fall half as fast",
-    "Your rates are 10000^(-i/D); the exponent has 2i, so that the slowest is near 1/10000.",
-    lambda n, d: _waves(_slow_rates(d)[:, None] * torch.arange(n)),
-)
-
-sinusoidal_columns.mistake(
-    "rates fall twice as fast",
-    "Your rates are 10000^(-4i/D): `torch.arange(0, d, 2)` holds 2i already, so do not double it.",
-    lambda n, d: _waves(_rates(d)[:, None] ** 2 * torch.arange(n)),
-)
-
-
-def _rate_for_each_row(n: int, d: int) -> Tensor:
-    angles = (10000.0 ** (-torch.arange(d) / d))[:, None] * torch.arange(n)
-    return torch.where(torch.arange(d)[:, None] % 2 == 0, angles.sin(), angles.cos())
-
-
-sinusoidal_columns.mistake(
-    "a rate for each row",
-    "Each row has a rate of its own, 10000^(-row/D). The sine and the cosine of a pair share one, or they "
-    "are no hand of a clock: 10000^(-2i/D) for rows 2i and 2i + 1.",
-    _rate_for_each_row,
-)
-
-sinusoidal_columns.mistake(
-    "slowest rate exactly 1/10000",
-    "You divide by D/2 - 1, so that the slowest rate is 1/10000 itself, as some code does. Here the "
-    "exponent is -2i/D.",
-    lambda n, d: _waves(_rates_to_the_end(d)[:, None] * torch.arange(n)),
-)
-
-sinusoidal_columns.mistake(
-    "rates that grow",
-    "Your rates grow from pair to pair: the exponent -2i/D needs its minus sign.",
-    lambda n, d: _waves(10000.0 ** (torch.arange(0, d, 2) / d)[:, None] * torch.arange(n)),
-)
-
-sinusoidal_columns.mistake(
-    "one rate for all rows",
-    "All pairs turn at the rate 1. The rate of pair i is 10000^(-2i/D).",
-    lambda n, d: _waves(torch.ones(d // 2, 1) * torch.arange(n)),
-)
-
-# The matrix that shifts the table
+sinusoidal_columns.add_mistakes("""
+a position a row | flatten(0, 1) => flatten(0, 1).T
+    This is the table of the code, a position a row. In the text's layout a position is a column:
+    transpose it.
+sines first, then cosines
+    | stack => cat
+    | , dim=1).flatten(0, 1) => )
+    All sines stand above all cosines. Here the two of one rate are neighbours: rows 2i and 2i + 1. Stack
+    them along a new axis and flatten it.
+rates fall half as fast | torch.arange(0, d, 2) => torch.arange(d // 2)
+    Your rates are 10000^(-i/D); the exponent has 2i, so that the slowest is near 1/10000.
+a rate for each row
+    | torch.arange(0, d, 2) => torch.arange(d)
+    | torch.stack((angles.sin(), angles.cos()), dim=1) => (even := torch.arange(d)[:, None] % 2 == 0)
+    | .flatten(0, 1) => .where(even, angles.cos()).where(~even, angles.sin())
+    Each row has a rate of its own, 10000^(-row/D). The sine and the cosine of a pair share one, or they
+    are no hand of a clock: 10000^(-2i/D) for rows 2i and 2i + 1.
+""")
 
 
 @exercise(
@@ -135,58 +61,17 @@ def shift_matrix(k: int, d: int) -> Tensor:
     return torch.block_diag(*blocks)
 
 
-def _blocks(angles: Tensor) -> Tensor:
-    """The matrix with a block for each angle."""
-    c, s = torch.diag_embed(angles.cos()), torch.diag_embed(angles.sin())
-    eye, turn = torch.eye(2), torch.tensor([[0.0, 1.0], [-1.0, 0.0]])
-    return torch.kron(c, eye) + torch.kron(s, turn)
-
-
-shift_matrix.mistake(
-    "shift in the wrong direction",
-    "Your matrix takes p_n to p_(n-k). With the sine above the cosine the block is [[cos, sin], [-sin, "
-    "cos]], the transpose of the usual rotation matrix.",
-    lambda k, d: shift_matrix(-k, d),
-)
-
-shift_matrix.mistake(
-    "one angle for all pairs",
-    "All blocks turn by k. Block i turns by k times the rate of its pair, 10000^(-2i/D).",
-    lambda k, d: _blocks(k * torch.ones(d // 2)),
-)
-
-shift_matrix.mistake(
-    "shifted by one, whatever k",
-    "You shift by one place. The angle of a block is k times its rate.",
-    lambda k, d: shift_matrix(1, d),
-)
-
-shift_matrix.mistake(
-    "rates fall half as fast",
-    "Your rates are 10000^(-i/D); the exponent has 2i, as in the table.",
-    lambda k, d: _blocks(k * _slow_rates(d)),
-)
-
-
-def _blocks_of_halves(k: int, d: int) -> Tensor:
-    c, s = torch.diag((k * _rates(d)).cos()), torch.diag((k * _rates(d)).sin())
-    return torch.cat([torch.cat([c, s], dim=1), torch.cat([-s, c], dim=1)])
-
-
-shift_matrix.mistake(
-    "blocks made of halves",
-    "You turn row i with row i + D/2. The table has the two waves of one rate in neighbouring rows, so the "
-    "blocks of two stand along the diagonal.",
-    _blocks_of_halves,
-)
-
-shift_matrix.mistake(
-    "rates in the wrong order",
-    "The first pair is the fastest, with rate 1; your blocks run from slow to fast.",
-    lambda k, d: _blocks(k * _rates(d).flip(0)),
-)
-
-# Rotary
+shift_matrix.add_mistakes("""
+shift in the wrong direction | [[c, s], [-s, c]] => [[c, -s], [s, c]]
+    Your matrix takes p_n to p_(n-k). With the sine above the cosine the block is [[cos, sin], [-sin,
+    cos]], the transpose of the usual rotation matrix.
+one angle for all pairs | k * 10000.0 ** (-2 * i / d) => k
+    All blocks turn by k. Block i turns by k times the rate of its pair, 10000^(-2i/D).
+shifted by one, whatever k | k * 10000.0 => 10000.0
+    You shift by one place. The angle of a block is k times its rate.
+rates fall half as fast | -2 * i => -i
+    Your rates are 10000^(-i/D); the exponent has 2i, as in the table.
+""")
 
 
 @exercise(
@@ -214,122 +99,25 @@ def rotary(x: Tensor) -> Tensor:
     return torch.stack((a * cos - b * sin, a * sin + b * cos), dim=-1).flatten(1)
 
 
-def _turned(
-    rates: Callable[[int], Tensor] = _rates, first: int = 0, sign: int = 1
-) -> Callable[[Tensor], Tensor]:
-    """Rotary positions with other rates, another first place, or the other way round."""
-
-    def variant(x: Tensor) -> Tensor:
-        places = sign * torch.arange(first, first + len(x))
-        pairs = torch.view_as_complex(x.reshape(len(x), -1, 2))
-        return torch.view_as_real(pairs * torch.exp(1j * places[:, None] * rates(x.shape[1]))).flatten(1)
-
-    return variant
-
-
-rotary.mistake(
-    "turned the other way",
-    "You turn clockwise. Scores come out the same as long as queries and keys agree, but the library and "
-    "the paper turn by plus n w.",
-    _turned(sign=-1),
-)
-
-
-def _rotary_of_halves(x: Tensor) -> Tensor:
-    angles = torch.arange(len(x))[:, None] * _rates(x.shape[1])
-    a, b = x.chunk(2, dim=1)
-    return torch.cat((a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()), dim=1)
-
-
-rotary.mistake(
-    "pairs made of halves",
-    "You pair feature i with i + Dh/2. Some libraries do; here pairs are neighbours, as in the paper. "
-    "Weights trained with one do not fit the other.",
-    _rotary_of_halves,
-)
-
-rotary.mistake(
-    "pairs left in halves",
-    "The pairs are neighbours and correctly turned, but all first features come before all second ones: "
-    "stack the two along a new last axis and flatten it.",
-    lambda x: torch.cat((rotary(x)[:, 0::2], rotary(x)[:, 1::2]), dim=1),
-)
-
-rotary.mistake(
-    "positions counted from one",
-    "You count positions from 1. No score shows it, but the first token should stay as it is.",
-    _turned(first=1),
-)
-
-rotary.mistake(
-    "one rate for all pairs",
-    "All pairs turn at the rate 1. Pair i turns at 10000^(-2i/Dh).",
-    _turned(lambda d: torch.ones(d // 2)),
-)
-
-rotary.mistake(
-    "rates fall half as fast",
-    "Your rates are 10000^(-i/Dh); the exponent has 2i.",
-    _turned(_slow_rates),
-)
-
-rotary.mistake(
-    "rates in the wrong order",
-    "The first pair is the fastest, with rate 1; yours run from slow to fast.",
-    _turned(lambda d: _rates(d).flip(0)),
-)
-
-
-def _scaled(x: Tensor) -> Tensor:
-    angles = torch.arange(len(x))[:, None] * _rates(x.shape[1])
-    return torch.stack((x[:, 0::2] * angles.cos(), x[:, 1::2] * angles.sin()), dim=-1).flatten(1)
-
-
-rotary.mistake(
-    "scaled instead of turned",
-    "You multiply one feature by the cosine and its neighbour by the sine. A rotation mixes the two: (a cos "
-    "- b sin, a sin + b cos).",
-    _scaled,
-)
-
-
-def _mirrored(x: Tensor) -> Tensor:
-    angles = torch.arange(len(x))[:, None] * _rates(x.shape[1])
-    a, b = x[:, 0::2], x[:, 1::2]
-    turned = (a * angles.cos() + b * angles.sin(), a * angles.sin() + b * angles.cos())
-    return torch.stack(turned, dim=-1).flatten(1)
-
-
-rotary.mistake(
-    "both signs plus",
-    "Both of your sums have a plus, which is no rotation and changes lengths: (a cos - b sin, a sin + b "
-    "cos).",
-    _mirrored,
-)
-
-
-def _overwritten(x: Tensor) -> Tensor:
-    angles = torch.arange(len(x))[:, None] * _rates(x.shape[1])
-    a, b = x[:, 0::2], x[:, 1::2]
-    a = a * angles.cos() - b * angles.sin()
-    b = a * angles.sin() + b * angles.cos()
-    return torch.stack((a, b), dim=-1).flatten(1)
-
-
-rotary.mistake(
-    "the first feature overwritten",
-    "You turn the second feature of a pair with the first one already turned. Both need the old values: "
-    "compute the two before you write either. A slice of x is a view and changes along with x.",
-    _overwritten,
-)
-
-rotary.mistake(
-    "positions added",
-    "You add sines and cosines. Rotary positions multiply: each pair is turned by its angle.",
-    lambda x: x + sinusoidal_columns(*x.shape).T,
-)
-
-# Buckets
+rotary.add_mistakes("""
+turned the other way | a * cos - b * sin, a * sin + b * cos => a * cos + b * sin, b * cos - a * sin
+    You turn clockwise. Scores come out the same as long as queries and keys agree, but the library and
+    the paper turn by plus n w.
+pairs made of halves
+    | x[:, 0::2], x[:, 1::2] => x.chunk(2, dim=1)
+    | torch.stack => torch.cat
+    | .flatten(1) =>
+    You pair feature i with i + Dh/2. Some libraries do; here pairs are neighbours, as in the paper.
+    Weights trained with one do not fit the other.
+positions counted from one | torch.arange(n) => torch.arange(1, n + 1)
+    You count positions from 1. No score shows it, but the first token should stay as it is.
+one rate for all pairs | 10000.0 ** (-torch.arange(0, d, 2) / d) => torch.ones(d // 2)
+    All pairs turn at the rate 1. Pair i turns at 10000^(-2i/Dh).
+the first feature overwritten
+    | return torch.stack((a * cos - b * sin, => a = a * cos - b * sin; return torch.stack((a,
+    You turn the second feature of a pair with the first one already turned. Both need the old values:
+    compute the two before you write either. A slice of x is a view and changes along with x.
+""")
 
 
 def _bucket_inputs(g: torch.Generator) -> list[tuple]:
@@ -354,94 +142,20 @@ def bucket(offset: int, n_buckets: int, max_distance: int) -> int:
     return min(exact + math.floor((n_buckets - exact) * growth), n_buckets - 1)
 
 
-def _bucket_variant(
-    distance: Callable[[int], int] = lambda offset: max(offset, 0),
-    exact: Callable[[int], int] = lambda n_buckets: n_buckets // 2,
-    growth: Callable[[int, int, int], float] = lambda d, e, most: math.log(d / e) / math.log(most / e),
-    whole: Callable[[float], int] = math.floor,
-    last: Callable[[int, int], int] = lambda far, n_buckets: min(far, n_buckets - 1),
-) -> Callable[[int, int, int], int]:
-    """The rule with a part of it changed."""
-
-    def variant(offset: int, n_buckets: int, max_distance: int) -> int:
-        d, e = distance(offset), exact(n_buckets)
-        if d < e:
-            return d
-        return last(e + whole((n_buckets - e) * growth(d, e, max_distance)), n_buckets)
-
-    return variant
-
-
-bucket.mistake(
-    "the last bucket left open",
-    "Right up to the largest distance, and beyond it you return buckets that do not exist: the last bucket, "
-    "K - 1, takes everything further away.",
-    _bucket_variant(last=lambda far, n_buckets: far),
-)
-
-bucket.mistake(
-    "one bucket too many",
-    "From the largest distance on you return bucket K. Buckets count from 0, so that the last is K - 1.",
-    _bucket_variant(last=min),
-)
-
-bucket.mistake(
-    "keys that stand later",
-    "You take the absolute value. A causal query does not look ahead; offsets below zero go to bucket 0.",
-    _bucket_variant(distance=abs),
-)
-
-bucket.mistake(
-    "offset turned around",
-    "You take s - n for the offset. It is n - s: a key that stands earlier has a positive one.",
-    _bucket_variant(distance=lambda offset: max(-offset, 0)),
-)
-
-bucket.mistake(
-    "offsets below zero left",
-    "You return the offset itself where it is below zero. Such a key stands later, and goes to bucket 0.",
-    _bucket_variant(distance=lambda offset: offset),
-)
-
-bucket.mistake(
-    "rounded instead of floored",
-    "You round to the nearest bucket. A bucket begins where the logarithm reaches a whole number: take the "
-    "floor.",
-    _bucket_variant(whole=round),
-)
-
-bucket.mistake(
-    "rounded up",
-    "You round up. A bucket begins where the logarithm reaches a whole number: take the floor.",
-    _bucket_variant(whole=math.ceil),
-)
-
-bucket.mistake(
-    "ranges of equal width",
-    "Your far buckets are equally wide. They grow geometrically: use the logarithm of the distance over K/2.",
-    _bucket_variant(growth=lambda d, e, most: (d - e) / (most - e)),
-)
-
-bucket.mistake(
-    "logarithm of the distance alone",
-    "You divide ln(distance) by ln(largest distance). Both are measured in units of E = K/2, so that the "
-    "first far bucket begins at E: ln(distance/E) / ln(largest/E).",
-    _bucket_variant(growth=lambda d, e, most: math.log(d) / math.log(most)),
-)
-
-bucket.mistake(
-    "exact buckets not added",
-    "Your far buckets begin at 0 again, where the near ones are. Add E = K/2.",
-    _bucket_variant(last=lambda far, n_buckets: min(far, n_buckets - 1) - n_buckets // 2),
-)
-
-bucket.mistake(
-    "a quarter exact",
-    "Half of the buckets hold one offset each, 0 to K/2 - 1; you stop at a quarter.",
-    _bucket_variant(exact=lambda n_buckets: n_buckets // 4),
-)
-
-# ALiBi, keys down and queries across
+bucket.add_mistakes("""
+the last bucket left open
+    | min(exact + => exact +
+    | growth), n_buckets - 1) => growth)
+    Right up to the largest distance, and beyond it you return buckets that do not exist: the last bucket,
+    K - 1, takes everything further away.
+one bucket too many | n_buckets - 1 => n_buckets
+    From the largest distance on you return bucket K. Buckets count from 0, so that the last is K - 1.
+keys that stand later | max(offset, 0) => abs(offset)
+    You take the absolute value. A causal query does not look ahead; offsets below zero go to bucket 0.
+rounded instead of floored | math.floor => round
+    You round to the nearest bucket. A bucket begins where the logarithm reaches a whole number: take the
+    floor.
+""")
 
 
 @exercise("positions.alibi_columns", inputs=lambda g: [(4, 8), (3, 2), (2, 1), (1, 4), (5, 1), (4, 4)])
@@ -456,67 +170,17 @@ def alibi_columns(n: int, n_heads: int) -> Tensor:
     return -slopes[:, None, None] * distance
 
 
-def _slopes(n_heads: int) -> Tensor:
-    return 2.0 ** (-8 * torch.arange(1, n_heads + 1) / n_heads)
-
-
-def _biases(slopes: Tensor, n: int) -> Tensor:
-    return -slopes[:, None, None] * (torch.arange(n)[None, :] - torch.arange(n)[:, None]).clamp(min=0)
-
-
-alibi_columns.mistake(
-    "sign missing",
-    "Your bias rewards distance. It is a penalty, and must be negative for keys further back.",
-    lambda n, n_heads: -alibi_columns(n, n_heads),
-)
-
-alibi_columns.mistake(
-    "queries down",
-    "Here keys run down and queries across, as in the text: entry [h, s, n] is -m_h (n - s). Yours is its "
-    "transpose.",
-    lambda n, n_heads: alibi_columns(n, n_heads).mT,
-)
-
-alibi_columns.mistake(
-    "slopes from one",
-    "Heads count from 1 in the slopes: the first is 2^(-8/H), not 1.",
-    lambda n, n_heads: _biases(2.0 ** (-8 * torch.arange(n_heads) / n_heads), n),
-)
-
-alibi_columns.mistake(
-    "slopes that do not depend on H",
-    "You use 2^(-h). The slopes are 2^(-8h/H): whatever the number of heads, the last is 2^(-8).",
-    lambda n, n_heads: _biases(2.0 ** -torch.arange(1, n_heads + 1), n),
-)
-
-alibi_columns.mistake(
-    "slopes in reverse",
-    "The first head has the steepest slope, 2^(-8/H), and the last 2^(-8); yours stand in the other order.",
-    lambda n, n_heads: alibi_columns(n, n_heads).flip(0),
-)
-
-alibi_columns.mistake(
-    "one slope for all heads",
-    "All heads have the same slope. Give head h the slope 2^(-8h/H), so that some look far and some near.",
-    lambda n, n_heads: alibi_columns(n, 1).expand(n_heads, n, n),
-)
-
-alibi_columns.mistake(
-    "later keys rewarded",
-    "For keys after the query, n - s is negative and your bias positive. A mask hides it in a causal model, "
-    "but write zero there.",
-    lambda n, n_heads: alibi_columns(n, n_heads) - alibi_columns(n, n_heads).mT,
-)
-
-alibi_columns.mistake(
-    "later keys penalised",
-    "You take the absolute distance. A key after the query gets 0 here; the causal mask takes care of it.",
-    lambda n, n_heads: alibi_columns(n, n_heads) + alibi_columns(n, n_heads).mT,
-)
-
-alibi_columns.mistake(
-    "later keys forbidden",
-    "You put minus infinity where a key stands after the query. That is the mask's work; the bias is 0 "
-    "there.",
-    lambda n, n_heads: alibi_columns(n, n_heads) + torch.full((n, n), -math.inf).tril(-1),
-)
+alibi_columns.add_mistakes("""
+sign missing | -slopes => slopes
+    Your bias rewards distance. It is a penalty, and must be negative for keys further back.
+queries down | places[None, :] - places[:, None] => places[:, None] - places[None, :]
+    Here keys run down and queries across, as in the text: entry [h, s, n] is -m_h (n - s). Yours is its
+    transpose.
+slopes from one | torch.arange(1, n_heads + 1) => torch.arange(n_heads)
+    Heads count from 1 in the slopes: the first is 2^(-8/H), not 1.
+one slope for all heads | torch.arange(1, n_heads + 1) / n_heads => torch.ones(n_heads)
+    All heads have the same slope. Give head h the slope 2^(-8h/H), so that some look far and some near.
+later keys rewarded | .clamp(min=0) =>
+    For keys after the query, n - s is negative and your bias positive. A mask hides it in a causal model,
+    but write zero there.
+""")

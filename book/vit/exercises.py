@@ -5,15 +5,12 @@ the keys down, the queries across, and columns that sum to one. Images are (C, H
 """
 
 import math
-from collections.abc import Callable
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from tformer_book.kit.exercises.registry import exercise
-
-# Patches, embedded
 
 
 def _patch_inputs(g: torch.Generator) -> list[tuple]:
@@ -42,98 +39,24 @@ def patch_embedding(image: Tensor, W: Tensor, b: Tensor, size: int) -> Tensor:
     return grid[0].flatten(1)
 
 
-def _patches_read(
-    within: tuple[int, ...] = (0, 2, 4), which: tuple[int, ...] = (1, 3)
-) -> Callable[[Tensor, Tensor, Tensor, int], Tensor]:
-    """The embedding with other orders in a patch and of patches; axes are channel, row, y, column, x."""
-
-    def variant(image: Tensor, W: Tensor, b: Tensor, size: int) -> Tensor:
-        channels, height, width = image.shape
-        cut = image.reshape(channels, height // size, size, width // size, size)
-        return W @ cut.permute(*within, *which).reshape(W.shape[1], -1) + b[:, None]
-
-    return variant
-
-
-def _patches_convolved(
-    image: Tensor, W: Tensor, b: Tensor, size: int, stride: int, padding: int = 0
-) -> Tensor:
-    kernels = W.reshape(len(W), -1, size, size)
-    return F.conv2d(image[None], kernels, b, stride=stride, padding=padding)[0].flatten(1)
-
-
-def _patches_turned(image: Tensor, W: Tensor, b: Tensor, size: int) -> Tensor:
-    turned = W.reshape(len(W), -1, size, size).flip(2, 3).flatten(1)
-    return patch_embedding(image, turned, b, size)
-
-
-patch_embedding.mistake(
-    "tokens in rows",
-    "Your tokens are rows. In the text's layout each token is a column: D x N.",
-    lambda image, W, b, size: patch_embedding(image, W, b, size).T,
-)
-
-patch_embedding.mistake(
-    "a single reshape",
-    "You reshape the image into its patches. A reshape moves no number, so your runs of C p p "
-    "numbers are stripes of the image's memory and no squares.",
-    lambda image, W, b, size: W @ image.reshape(-1, W.shape[1]).T + b[:, None],
-)
-
-patch_embedding.mistake(
-    "a single reshape into columns",
-    "You reshape the image into C p p rows. A reshape moves no number: the numbers of your "
-    "columns come from all over the image, one from each stripe, and form no square.",
-    lambda image, W, b, size: W @ image.reshape(W.shape[1], -1) + b[:, None],
-)
-
-patch_embedding.mistake(
-    "stride one",
-    "Your kernel moves by one pixel at a time, so the patches overlap and there are far too "
-    "many. Patches lie side by side: the stride is their size.",
-    lambda image, W, b, size: _patches_convolved(image, W, b, size, stride=1),
-)
-
-patch_embedding.mistake(
-    "padded",
-    "You pad the image, as one does to keep a picture's size. Patches tile the image as it is.",
-    lambda image, W, b, size: _patches_convolved(image, W, b, size, stride=size, padding=size // 2),
-)
-
-patch_embedding.mistake(
-    "channels last within a patch",
-    "In your columns a patch has its pixels one after the other, each with all its channels. The "
-    "order here is channel by channel, and in each the pixels row by row.",
-    _patches_read(within=(2, 4, 0)),
-)
-
-patch_embedding.mistake(
-    "pixels of a patch column by column",
-    "The pixels of a patch come column by column in your answer. They are read row by row.",
-    _patches_read(within=(0, 4, 2)),
-)
-
-patch_embedding.mistake(
-    "patches column by column",
-    "Each of your tokens is right, and they stand in the wrong order: patches are numbered as "
-    "one reads, row by row.",
-    _patches_read(which=(3, 1)),
-)
-
-patch_embedding.mistake(
-    "kernel turned around",
-    "You turn the kernel by half a turn, as the convolution of signal processing does. What "
-    "deep learning calls a convolution lays the kernel on as it is.",
-    _patches_turned,
-)
-
-patch_embedding.mistake(
-    "bias forgotten",
-    "The bias is missing: b is added to every token.",
-    lambda image, W, b, size: patch_embedding(image, W, 0 * b, size),
-)
-
-# What the class token reads
+patch_embedding.add_mistakes("""
+a single reshape | => lambda image, W, b, size: W @ image.reshape(-1, W.shape[1]).T + b[:, None]
+    You reshape the image into its patches. A reshape moves no number, so your runs of C p p numbers are
+    stripes of the image's memory and no squares.
+stride one | stride=size => stride=1
+    Your kernel moves by one pixel at a time, so the patches overlap and there are far too many. Patches
+    lie side by side: the stride is their size.
+channels last within a patch
+    | W.reshape(len(W), -1, size, size) => W.reshape(len(W), size, size, -1).permute(0, 3, 1, 2)
+    In your columns a patch has its pixels one after the other, each with all its channels. The order here
+    is channel by channel, and in each the pixels row by row.
+kernel turned around | -1, size, size) => -1, size, size).flip(2, 3)
+    You turn the kernel by half a turn, as the convolution of signal processing does. What deep learning
+    calls a convolution lays the kernel on as it is.
+patches column by column | .flatten(1) => .mT.flatten(1)
+    Each of your tokens is right, and they stand in the wrong order: patches are numbered as one reads,
+    row by row.
+""")
 
 
 def _class_inputs(g: torch.Generator) -> list[tuple]:
@@ -156,126 +79,20 @@ def class_attention(c: Tensor, X: Tensor, W_q: Tensor, W_k: Tensor, W_v: Tensor)
     return V @ (K.T @ q / math.sqrt(len(q))).softmax(dim=0)
 
 
-def _class_weighted(weights: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
-    """What is read with other weights, made of the scaled scores (N + 1,)."""
+class_attention.add_mistakes("""
+class token does not read itself | torch.cat([c[:, None], X], dim=1) => X
+    Your class token reads the patches alone. It is a token like the others: one of its N + 1 keys, and of
+    its values, is its own.
+every token asks | W_q @ c => W_q @ tokens
+    You return an output for each of the N + 1 tokens. The head of the model reads one of them: let the
+    class token alone ask.
+missing scale | / math.sqrt(len(q)) =>
+    The scores are not scaled: divide them by the square root of Dh, the length of the query.
+scale by Dh instead of its root | math.sqrt(len(q)) => len(q)
+    Your scores are divided by Dh, either at once or by its root twice, for instance in q and again in K^T
+    q. Divide once, by the square root: that is their standard deviation.
+""")
 
-    def variant(c: Tensor, X: Tensor, W_q: Tensor, W_k: Tensor, W_v: Tensor) -> Tensor:
-        tokens = torch.cat([c[:, None], X], dim=1)
-        return W_v @ tokens @ weights((W_k @ tokens).T @ (W_q @ c) / math.sqrt(len(W_q)))
-
-    return variant
-
-
-def _class_scaled(factor: Callable[[int, int, int], float]) -> Callable[..., Tensor]:
-    """What a query reads that is longer by a factor, made of Dh, D and the number of tokens."""
-    return lambda c, X, W_q, W_k, W_v: class_attention(
-        c, X, W_q * factor(W_q.shape[0], W_q.shape[1], 1 + X.shape[1]), W_k, W_v
-    )
-
-
-def _patches_alone_read(c: Tensor, X: Tensor, W_q: Tensor, W_k: Tensor, W_v: Tensor) -> Tensor:
-    scores = (W_k @ X).T @ (W_q @ c) / math.sqrt(len(W_q))
-    return W_v @ X @ scores.softmax(dim=0)
-
-
-def _own_value_left_out(c: Tensor, X: Tensor, W_q: Tensor, W_k: Tensor, W_v: Tensor) -> Tensor:
-    scores = (W_k @ torch.cat([c[:, None], X], dim=1)).T @ (W_q @ c) / math.sqrt(len(W_q))
-    return W_v @ X @ scores.softmax(dim=0)[1:]
-
-
-def _all_ask(c: Tensor, X: Tensor, W_q: Tensor, W_k: Tensor, W_v: Tensor) -> Tensor:
-    tokens = torch.cat([c[:, None], X], dim=1)
-    scores = (W_k @ tokens).T @ (W_q @ tokens) / math.sqrt(len(W_q))
-    return W_v @ tokens @ scores.softmax(dim=0)
-
-
-def _mean_asks(c: Tensor, X: Tensor, W_q: Tensor, W_k: Tensor, W_v: Tensor) -> Tensor:
-    tokens = torch.cat([c[:, None], X], dim=1)
-    scores = (W_k @ tokens).T @ (W_q @ X.mean(dim=1)) / math.sqrt(len(W_q))
-    return W_v @ tokens @ scores.softmax(dim=0)
-
-
-class_attention.mistake(
-    "class token does not read itself",
-    "Your class token reads the patches alone. It is a token like the others: one of its "
-    "N + 1 keys, and of its values, is its own.",
-    _patches_alone_read,
-)
-
-class_attention.mistake(
-    "its own value left out",
-    "Your weights count the class token among the keys, and then its value is left out, so that "
-    "the weights used do not sum to one.",
-    _own_value_left_out,
-)
-
-class_attention.mistake(
-    "every token asks",
-    "You return an output for each of the N + 1 tokens. The head of the model reads one of "
-    "them: let the class token alone ask.",
-    _all_ask,
-)
-
-class_attention.mistake(
-    "patches ask the class token",
-    "Queries and keys are exchanged: your patches have the queries and the class token the key. "
-    "It is the class token that asks.",
-    lambda c, X, W_q, W_k, W_v: class_attention(c, X, W_k, W_q, W_v),
-)
-
-class_attention.mistake(
-    "the mean of the patches asks",
-    "Your query comes from the patches' mean. It is the class token's own: W_q times c.",
-    _mean_asks,
-)
-
-class_attention.mistake(
-    "mean of the values",
-    "You average all values alike. That is mean pooling; the class token chooses whom it reads, "
-    "by the softmax of its scores.",
-    _class_weighted(lambda scores: torch.full_like(scores, 1 / len(scores))),
-)
-
-class_attention.mistake(
-    "missing scale",
-    "The scores are not scaled: divide them by the square root of Dh, the length of the query.",
-    _class_scaled(lambda dh, d, n: math.sqrt(dh)),
-)
-
-class_attention.mistake(
-    "scale by Dh instead of its root",
-    "Your scores are divided by Dh, either at once or by its root twice, for instance in q and "
-    "again in K^T q. Divide once, by the square root: that is their standard deviation.",
-    _class_scaled(lambda dh, d, n: 1 / math.sqrt(dh)),
-)
-
-class_attention.mistake(
-    "scale by the root of D",
-    "You divide by the root of D. A score is a sum over the head's Dh features.",
-    _class_scaled(lambda dh, d, n: math.sqrt(dh / d)),
-)
-
-class_attention.mistake(
-    "scale by the number of tokens",
-    "You divide by the root of the number of tokens. A score is a sum over Dh features, however "
-    "many tokens are read.",
-    _class_scaled(lambda dh, d, n: math.sqrt(dh / n)),
-)
-
-class_attention.mistake(
-    "weights not normalised",
-    "You exponentiate the scores and leave it at that. Weights sum to one: divide by their sum.",
-    _class_weighted(torch.exp),
-)
-
-class_attention.mistake(
-    "no maximum subtracted",
-    "Right for small scores, NaN for large ones: exp(256) is more than a float can hold. "
-    "`softmax` subtracts the largest score first, which changes no weight.",
-    _class_weighted(lambda scores: scores.exp() / scores.exp().sum()),
-)
-
-# Positions for another image size
 
 Grid = tuple[int, int]
 
@@ -306,111 +123,26 @@ def resize_positions(P: Tensor, old: Grid, new: Grid) -> Tensor:
     return torch.cat([P[:, :1], grid[0].flatten(1)], dim=1)
 
 
-def _resized_by(mode: str, **options: bool) -> Callable[[Tensor, Grid, Grid], Tensor]:
-    """The table resized by another interpolation."""
-
-    def variant(P: Tensor, old: Grid, new: Grid) -> Tensor:
-        grid = F.interpolate(P[:, 1:].reshape(1, len(P), *old), size=new, mode=mode, **options)
-        return torch.cat([P[:, :1], grid[0].flatten(1)], dim=1)
-
-    return variant
-
-
-def _stretched(P: Tensor, n: int) -> Tensor:
-    return F.interpolate(P[None], size=n, mode="linear", align_corners=False)[0]
-
-
-def _folded_as_rows(P: Tensor, old: Grid, new: Grid) -> Tensor:
-    grid = P[:, 1:].reshape(*old, len(P)).permute(2, 0, 1).flatten(1)
-    return resize_positions(torch.cat([P[:, :1], grid], dim=1), old, new)
-
-
-def _read_out_by_columns(P: Tensor, old: Grid, new: Grid) -> Tensor:
-    first, grid = resize_positions(P, old, new).split([1, new[0] * new[1]], dim=1)
-    return torch.cat([first, grid.unflatten(1, new).mT.flatten(1)], dim=1)
-
-
-resize_positions.mistake(
-    "class token dropped",
-    "The class token's position is gone. It has a place in no grid, and is kept as it is, in "
-    "front of the others.",
-    lambda P, old, new: resize_positions(P, old, new)[:, 1:],
-)
-
-resize_positions.mistake(
-    "class token put last",
-    "The class token's column stands last in your table. It comes first, as before.",
-    lambda P, old, new: resize_positions(P, old, new).roll(-1, dims=1),
-)
-
-resize_positions.mistake(
-    "last column taken for the class token's",
-    "You keep the last column as the class token's. It is the first.",
-    lambda P, old, new: resize_positions(P.roll(1, dims=1), old, new).roll(-1, dims=1),
-)
-
-resize_positions.mistake(
-    "class token in the interpolation",
-    "You stretch the whole table as one sequence, the class token in it. Its column has no "
-    "neighbours in the plane, and the patches' have theirs above and below as well.",
-    lambda P, old, new: _stretched(P, 1 + new[0] * new[1]),
-)
-
-resize_positions.mistake(
-    "along the sequence",
-    "You keep the class token and interpolate the others along the sequence. So the end of one "
-    "row is mixed with the beginning of the next: fold them into their grid first.",
-    lambda P, old, new: torch.cat([P[:, :1], _stretched(P[:, 1:], new[0] * new[1])], dim=1),
-)
-
-resize_positions.mistake(
-    "folded as if tokens were rows",
-    "You fold P as if a token were a row. Here a token is a column, so the features are the "
-    "first axis and the grid comes after it: D x rows x columns.",
-    _folded_as_rows,
-)
-
-resize_positions.mistake(
-    "rows and columns of the grid exchanged",
-    "You take the grids as (columns, rows). They are (rows, columns), and tokens are numbered "
-    "row by row, which shows only where an image is not square.",
-    lambda P, old, new: resize_positions(P, old[::-1], new[::-1]),
-)
-
-resize_positions.mistake(
-    "read out column by column",
-    "Your grid is right, and you read it out column by column. Tokens are numbered row by row.",
-    _read_out_by_columns,
-)
-
-resize_positions.mistake(
-    "corners aligned",
-    "You align the corners, so that the outermost positions stay what they were. Then a step "
-    "from patch to patch is not the same share of the image as its width: patches are areas, "
-    "and it is the borders of the image that are aligned (`align_corners=False`).",
-    _resized_by("bicubic", align_corners=True),
-)
-
-resize_positions.mistake(
-    "bilinear",
-    "This is bilinear interpolation. Bicubic is wanted, which has no kinks.",
-    _resized_by("bilinear", align_corners=False),
-)
-
-resize_positions.mistake(
-    "nearest",
-    "You repeat the nearest position, so several patches have the same. Interpolate between them.",
-    _resized_by("nearest"),
-)
-
-resize_positions.mistake(
-    "smoothed before it shrinks",
-    "You smooth the grid where it shrinks (`antialias=True`), as one does with pictures. Some "
-    "libraries do; here it is left out.",
-    _resized_by("bicubic", align_corners=False, antialias=True),
-)
-
-# Shifts
+resize_positions.add_mistakes("""
+class token dropped | torch.cat([P[:, :1], grid[0].flatten(1)], dim=1) => grid[0].flatten(1)
+    The class token's position is gone. It has a place in no grid, and is kept as it is, in front of the
+    others.
+along the sequence
+    | .reshape(1, len(P), *old) => [None]
+    | size=new, mode="bicubic" => size=new[0] * new[1], mode="linear"
+    You keep the class token and interpolate the others along the sequence. So the end of one row is mixed
+    with the beginning of the next: fold them into their grid first.
+folded as if tokens were rows | reshape(1, len(P), *old) => reshape(1, *old, len(P)).permute(0, 3, 1, 2)
+    You fold P as if a token were a row. Here a token is a column, so the features are the first axis and
+    the grid comes after it: D x rows x columns.
+rows and columns of the grid exchanged | => lambda P, old, new: resize_positions(P, old[::-1], new[::-1])
+    You take the grids as (columns, rows). They are (rows, columns), and tokens are numbered row by row,
+    which shows only where an image is not square.
+corners aligned | align_corners=False => align_corners=True
+    You align the corners, so that the outermost positions stay what they were. Then a step from patch to
+    patch is not the same share of the image as its width: patches are areas, and it is the borders of the
+    image that are aligned (`align_corners=False`).
+""")
 
 
 def _shift_inputs(g: torch.Generator) -> list[tuple]:
@@ -450,69 +182,20 @@ def shift(images: Tensor, down: Tensor, right: Tensor) -> Tensor:
     return moved
 
 
-def _moved_from(place: Callable[[Tensor, int], Tensor]) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
-    """Images moved where a place outside, given with the length of its axis, is read from one inside."""
-
-    def variant(images: Tensor, down: Tensor, right: Tensor) -> Tensor:
-        height, width = images.shape[2:]
-        rows = place(torch.arange(height) - down[:, None], height)
-        columns = place(torch.arange(width) - right[:, None], width)
-        triples = zip(images, rows, columns, strict=True)
-        return torch.stack([image[:, y][:, :, x] for image, y, x in triples])
-
-    return variant
-
-
-shift.mistake(
-    "wrapped around",
-    "What leaves on one side comes in on the other, as `roll` has it. Zeros come in.",
-    _moved_from(lambda place, length: place % length),
-)
-
-shift.mistake(
-    "edges repeated",
-    "You repeat the outermost row or column where nothing comes in. Zeros come in.",
-    _moved_from(lambda place, length: place.clamp(0, length - 1)),
-)
-
-shift.mistake(
-    "the other direction",
-    "Your images move up and to the left. With `down` positive, the pixel at row y comes from row y - down.",
-    lambda images, down, right: shift(images, -down, -right),
-)
-
-shift.mistake(
-    "down and right exchanged",
-    "You move by `down` along the width. Rows are the third axis of (B, C, H, W), and columns the fourth.",
-    lambda images, down, right: shift(images, right, down),
-)
-
-shift.mistake(
-    "one shift for the whole batch",
-    "All images move as the first does. Each has its own shift: a batch moved as one shows the "
-    "model fewer places.",
-    lambda images, down, right: shift(images, down[:1].expand_as(down), right[:1].expand_as(right)),
-)
-
-shift.mistake(
-    "down only",
-    "Your images move down by the right number and do not move sideways.",
-    lambda images, down, right: shift(images, down, 0 * right),
-)
-
-shift.mistake(
-    "right only",
-    "Your images move sideways by the right number and do not move down.",
-    lambda images, down, right: shift(images, 0 * down, right),
-)
-
-shift.mistake(
-    "negative shifts left out",
-    "Your images stay where a number is negative. They move up or to the left by that many pixels.",
-    lambda images, down, right: shift(images, down.clamp(min=0), right.clamp(min=0)),
-)
-
-# Attention rollout
+shift.add_mistakes("""
+wrapped around
+    | 0 <= y - d < height and 0 <= x - r < width => True
+    | y - d, x - r => (y - d) % height, (x - r) % width
+    What leaves on one side comes in on the other, as `roll` has it. Zeros come in.
+the other direction | => lambda images, down, right: shift(images, -down, -right)
+    Your images move up and to the left. With `down` positive, the pixel at row y comes from row y - down.
+down and right exchanged | => lambda images, down, right: shift(images, right, down)
+    You move by `down` along the width. Rows are the third axis of (B, C, H, W), and columns the fourth.
+one shift for the whole batch
+    | down.tolist(), right.tolist() => down[:1].tolist() * len(down), right[:1].tolist() * len(right)
+    All images move as the first does. Each has its own shift: a batch moved as one shows the model fewer
+    places.
+""")
 
 
 def _rollout_inputs(g: torch.Generator) -> list[tuple]:
@@ -531,105 +214,24 @@ def rollout(A: Tensor) -> Tensor:
     return R
 
 
-def _rolled(
-    heads: Callable[[Tensor], Tensor] = lambda A: A.mean(1),
-    block: Callable[[Tensor], Tensor] = lambda A: (torch.eye(len(A)) + A) / 2,
-    compose: Callable[[Tensor, Tensor], Tensor] = torch.matmul,
-) -> Callable[[Tensor], Tensor]:
-    """Rollout with something changed."""
-
-    def variant(A: Tensor) -> Tensor:
-        first, *others = (block(joined) for joined in heads(A))
-        for other in others:
-            first = compose(first, other)
-        return first
-
-    return variant
-
-
-rollout.mistake(
-    "last block first",
-    "Your product begins with the last block, which is right where tokens are rows. With tokens "
-    "in columns a block multiplies from the right, so the first block's matrix stands leftmost.",
-    lambda A: rollout(A.flip(0)),
-)
-
-rollout.mistake(
-    "skip forgotten",
-    "You multiply the attention matrices alone. Beside each there is a skip connection, on which "
-    "a token keeps what it was: that is the identity.",
-    _rolled(block=lambda A: A),
-)
-
-rollout.mistake(
-    "rows made to sum to one",
-    "You divide each row by its sum, as one does where a row is a query. Here a query is a column, and the "
-    "columns of (I + A) / 2 sum to one already: nothing is to be divided.",
-    _rolled(block=lambda A: (torch.eye(len(A)) + A) / (torch.eye(len(A)) + A).sum(1, keepdim=True)),
-)
-
-rollout.mistake(
-    "identity added and not shared",
-    "You add the identity and do not halve. The columns of I + A sum to two, and those of the "
-    "product to two to the power of the number of blocks.",
-    lambda A: rollout(A) * 2 ** len(A),
-)
-
-rollout.mistake(
-    "attention alone halved",
-    "You add the identity whole and halve the attention, so the columns sum to more than one. "
-    "Half of a token passes on the skip: halve their sum.",
-    _rolled(block=lambda A: torch.eye(len(A)) + A / 2),
-)
-
-rollout.mistake(
-    "heads summed",
-    "You add up the heads. Their mean has columns that sum to one.",
-    _rolled(heads=lambda A: A.sum(1)),
-)
-
-rollout.mistake(
-    "heads' greatest weights",
-    "You take the greatest weight over the heads, as some variants do. Then columns no longer "
-    "sum to one: take the mean.",
-    _rolled(heads=lambda A: A.amax(1)),
-)
-
-rollout.mistake(
-    "each head by itself",
-    "You roll out each head by itself and average at the end. A token's heads are joined after "
-    "every block, so the second block reads what all heads of the first have brought.",
-    lambda A: torch.stack([rollout(head[:, None]) for head in A.unbind(1)]).mean(0),
-)
-
-rollout.mistake(
-    "blocks averaged",
-    "You average over the blocks. They come one after the other: their matrices are multiplied.",
-    lambda A: rollout(A.mean(0, keepdim=True)),
-)
-
-rollout.mistake(
-    "last block alone",
-    "You show the last block alone. Its tokens are mixtures already, and not the patches whose "
-    "places they stand at.",
-    lambda A: rollout(A[-1:]),
-)
-
-rollout.mistake(
-    "entries multiplied",
-    "You multiply entry by entry. A way through two blocks may pass through any token between "
-    "them, and a matrix product sums over these.",
-    _rolled(compose=torch.mul),
-)
-
-rollout.mistake(
-    "transposed",
-    "The numbers are right and stand transposed: patches that are read go down, and those who "
-    "read go across, so that the columns sum to one.",
-    lambda A: rollout(A).T,
-)
-
-# Counting
+rollout.add_mistakes("""
+last block first | in A.mean(dim=1) => in A.mean(dim=1).flip(0)
+    Your product begins with the last block, which is right where tokens are rows. With tokens in columns
+    a block multiplies from the right, so the first block's matrix stands leftmost.
+skip forgotten | (torch.eye(len(R)) + block) / 2 => block
+    You multiply the attention matrices alone. Beside each there is a skip connection, on which a token
+    keeps what it was: that is the identity.
+rows made to sum to one
+    | (torch.eye(len(R)) + block) / 2 => F.normalize(torch.eye(len(R)) + block, p=1, dim=1)
+    You divide each row by its sum, as one does where a row is a query. Here a query is a column, and the
+    columns of (I + A) / 2 sum to one already: nothing is to be divided.
+each head by itself | => lambda A: torch.stack([rollout(head[:, None]) for head in A.unbind(1)]).mean(0)
+    You roll out each head by itself and average at the end. A token's heads are joined after every block,
+    so the second block reads what all heads of the first have brought.
+transposed | return R => return R.T
+    The numbers are right and stand transposed: patches that are read go down, and those who read go
+    across, so that the columns sum to one.
+""")
 
 
 def _count_inputs(g: torch.Generator) -> list[tuple]:
@@ -655,73 +257,17 @@ def count_parameters(image: int, patch: int, channels: int, d: int, f: int, bloc
     return embedding + d + (n + 1) * d + blocks * block + 2 * d + head
 
 
-def _count_less(missing: Callable[..., int]) -> Callable[..., int]:
-    """The count without what is forgotten, made of the sizes."""
-    return lambda *sizes: count_parameters(*sizes) - missing(*sizes)
-
-
-count_parameters.mistake(
-    "class token or its position forgotten",
-    "You are D numbers short. Three things have this size and are easily forgotten: the class "
-    "token, the position that it has of its own, and the bias of the patches' embedding.",
-    _count_less(lambda image, patch, channels, d, f, blocks, classes: d),
-)
-
-count_parameters.mistake(
-    "class token and its position, or the final norm, forgotten",
-    "You are 2D numbers short. Either the class token is missing together with its position, or "
-    "the norm after the last block, which has a gain and a bias.",
-    _count_less(lambda image, patch, channels, d, f, blocks, classes: 2 * d),
-)
-
-count_parameters.mistake(
-    "positions forgotten",
-    "The positions are missing: they are learned, a column of length D for each token.",
-    _count_less(lambda image, patch, channels, d, f, blocks, classes: ((image // patch) ** 2 + 1) * d),
-)
-
-count_parameters.mistake(
-    "tokens along one side only",
-    "You have a position for each patch along one side. The image is square: there are "
-    "(image // patch) squared of them.",
-    _count_less(
-        lambda image, patch, channels, d, f, blocks, classes: ((image // patch) ** 2 - image // patch) * d
-    ),
-)
-
-count_parameters.mistake(
-    "one channel",
-    "You embed patches of one channel. A patch is C p p numbers.",
-    _count_less(lambda image, patch, channels, d, f, blocks, classes: (channels - 1) * patch**2 * d),
-)
-
-count_parameters.mistake(
-    "biases of the blocks forgotten",
-    "The biases of the blocks are missing: each linear map has one, as long as its output.",
-    _count_less(lambda image, patch, channels, d, f, blocks, classes: blocks * (5 * d + f)),
-)
-
-count_parameters.mistake(
-    "biases of the MLP forgotten",
-    "The biases of the blocks' MLPs are missing: the first is F long, the second D.",
-    _count_less(lambda image, patch, channels, d, f, blocks, classes: blocks * (d + f)),
-)
-
-count_parameters.mistake(
-    "norms of the blocks forgotten",
-    "You are 4D numbers short in each block. Either its two norms are missing, each with a gain and "
-    "a bias, or the biases of the four matrices of attention.",
-    _count_less(lambda image, patch, channels, d, f, blocks, classes: blocks * 4 * d),
-)
-
-count_parameters.mistake(
-    "head forgotten",
-    "The head is missing: a matrix from D to the classes, and a bias.",
-    _count_less(lambda image, patch, channels, d, f, blocks, classes: d * classes + classes),
-)
-
-count_parameters.mistake(
-    "head's bias forgotten",
-    "The head has a bias, one number for each class.",
-    _count_less(lambda image, patch, channels, d, f, blocks, classes: classes),
-)
+count_parameters.add_mistakes("""
+class token or its position forgotten | embedding + d + (n + 1) * d => embedding + (n + 1) * d
+    You are D numbers short. Three things have this size and are easily forgotten: the class token, the
+    position that it has of its own, and the bias of the patches' embedding.
+class token and its position, or the final norm, forgotten | + 2 * d + head => + head
+    You are 2D numbers short. Either the class token is missing together with its position, or the norm
+    after the last block, which has a gain and a bias.
+positions forgotten | + (n + 1) * d =>
+    The positions are missing: they are learned, a column of length D for each token.
+one channel | channels * patch => patch
+    You embed patches of one channel. A patch is C p p numbers.
+head's bias forgotten | d * classes + classes => d * classes
+    The head has a bias, one number for each class.
+""")

@@ -2,6 +2,7 @@
 
 import copy
 import difflib
+import functools
 import random
 import re
 import textwrap
@@ -123,7 +124,8 @@ class _Run:
 
 def _verdict(exercise: Exercise, candidate: Callable[..., Any], seconds: float | None) -> Verdict:
     """Passed; or a mistake's hint; or how the smallest input's answer differs."""
-    name, cases = exercise.name, list(exercise.inputs(torch.Generator().manual_seed(SEED)))
+    name, right = exercise.name, answers(exercise)
+    cases = [run.case for run in right]
     runs, problems = [], {}
     for number, case in enumerate(cases):
         try:
@@ -133,35 +135,57 @@ def _verdict(exercise: Exercise, candidate: Callable[..., Any], seconds: float |
                 False,
                 f"{name}: not yet. On {describe(case, exercise.parameters)} it did not return within "
                 f"{seconds:g} seconds, and was broken off. Does a loop never end?",
-                inputs=case,
+                inputs=copy.deepcopy(case),
             )
-        problem = _problem(exercise, runs[-1])
+        problem = _problem(exercise, runs[-1], right[number])
         if problem is not None:
             problems[number] = problem
     if not problems:
         return Verdict(True, f"{name}: passed on {len(cases)} inputs.")
     number = min(problems, key=lambda i: size(cases[i]))
-    expected = _run(exercise.reference, cases[number]).answer
-    seen = {"inputs": cases[number], "answer": runs[number].answer, "expected": expected}
+    # the reader may do with these what they like: what is kept for the next check is not among them
+    kept, expected = copy.deepcopy(cases[number]), _run(exercise.reference, cases[number]).answer
+    seen = {"inputs": kept, "answer": runs[number].answer, "expected": expected}
     if all(_is_blank(run) for run in runs):
         return Verdict(False, f"{name}: your turn. The function returns nothing yet.", **seen)
     for mistake in exercise.mistakes:
         if _behaves_like(exercise, runs, mistake.variant):
             return Verdict(False, f"{name}: not yet. {mistake.hint}", mistake.name, **seen)
     start = f"{name}: not yet. On {describe(cases[number], exercise.parameters)} "
-    said = _diagnosis(exercise, [runs[i] for i in problems])
+    said = _diagnosis(exercise, [(runs[i], right[i]) for i in problems])
     return Verdict(False, f"{start}{problems[number]} {said}".rstrip(), **seen)
 
 
-def _diagnosis(exercise: Exercise, failed: Sequence[_Run]) -> str:
+@functools.cache
+def answers(exercise: Exercise) -> list[_Run]:
+    """The reference's run on each input, random and edge cases; made once."""
+    with _generators_left_alone():
+        cases = list(exercise.inputs(torch.Generator().manual_seed(SEED)))
+        return [_run(exercise.reference, case) for case in cases]
+
+
+def rejects(exercise: Exercise, candidate: Callable[..., Any], seconds: float | None) -> bool:
+    """Whether `check` would not let it pass; it stops at the first input that shows it, and says nothing."""
+    with _generators_left_alone():
+        for right in answers(exercise):
+            try:
+                run = _run(candidate, right.case, seconds)
+            except TimeUpError:
+                return True
+            if _problem(exercise, run, right) is not None:
+                return True
+    return False
+
+
+def _diagnosis(exercise: Exercise, failed: Sequence[tuple[_Run, _Run]]) -> str:
     """What the wrong numbers of all inputs have in common, in words; "" if nothing is known."""
     found: list[Pair] = []
-    for run in failed:
+    for run, right in failed:
         if isinstance(run.answer, _RaisedError):
             return ""
         arguments = dict(zip(exercise.parameters, run.case, strict=False))
         try:
-            here = pairs(run.answer, _run(exercise.reference, run.case).answer, exercise.tolerance, arguments)
+            here = pairs(run.answer, right.answer, exercise.tolerance, arguments)
         except Exception:  # an object of the reader's own class
             return ""
         if not here:
@@ -207,7 +231,7 @@ def _run(function: Callable[..., Any], case: tuple, seconds: float | None = None
     return _Run(case, copies, answer)
 
 
-def _problem(exercise: Exercise, run: _Run) -> str | None:
+def _problem(exercise: Exercise, run: _Run, right: _Run) -> str | None:
     """What is wrong with the candidate's answer on one input, in words; None if nothing is."""
     if isinstance(run.answer, _RaisedError):
         hint = (
@@ -215,7 +239,6 @@ def _problem(exercise: Exercise, run: _Run) -> str | None:
             "keepdim=True keeps?"
         )
         return f"it raised {run.answer.text}" + (hint if SHAPES.search(run.answer.text) else "")
-    right = _run(exercise.reference, run.case)
     expected, changed = right.answer, _changed(run)
     allowed = changed is None or _changed(right) is not None
     try:

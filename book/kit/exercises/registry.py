@@ -5,20 +5,30 @@
         e = (scores - scores.amax(dim=0)).exp()
         return e / e.sum(dim=0)
 
-    softmax_columns.mistake("softmax over rows", "Your rows sum to one. ...", lambda s: s.softmax(dim=1))
+    softmax_columns.add_mistakes('''
+    softmax over rows | dim=0 => dim=1
+        Your rows sum to one. ...
+    ''')
 
-A mistake is a whole wrong solution with a hint. A candidate that is wrong in the same way computes the same
-wrong numbers, which is how the mistake is recognised: by what it does, not by how it is written.
+A mistake is a whole wrong solution with a hint; it is mostly written as what is changed in the reference. A
+candidate that is wrong in the same way computes the same wrong numbers, which is how the mistake is
+recognised: by what it does, not by how it is written.
 """
 
+import ast
+import functools
 import importlib
 import inspect
+import math
+import re
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch.nn import functional as F
 
 BOOK = Path(__file__).parents[2]
 Inputs = Callable[[torch.Generator], Sequence[tuple]]
@@ -30,7 +40,12 @@ class Mistake:
 
     name: str
     hint: str
-    variant: Callable[..., Any]
+    make: Callable[[], Callable[..., Any]]
+
+    @functools.cached_property
+    def variant(self) -> Callable[..., Any]:
+        """The wrong solution."""
+        return self.make()
 
 
 class Exercise:
@@ -67,9 +82,64 @@ class Exercise:
         Raises:
             ValueError: if there is a mistake of this name already.
         """
-        if any(known.name == name for known in self.mistakes):
-            raise ValueError(f"{self.name} has a mistake {name!r} already")
-        self.mistakes.append(Mistake(name, hint, variant))
+        self._new(Mistake(name, hint, lambda: variant))
+
+    def _new(self, mistake: Mistake) -> None:
+        if any(known.name == mistake.name for known in self.mistakes):
+            raise ValueError(f"{self.name} has a mistake {mistake.name!r} already")
+        self.mistakes.append(mistake)
+
+    def add_mistakes(self, text: str) -> None:
+        """Makes wrong solutions known that are written as changes of the reference.
+
+        Each begins with its name at the margin; below it stands its hint, indented. What is changed follows
+        the name after a bar, or stands in lines of its own that begin with one::
+
+            mean treated as a constant | g - g.mean(dim=-1) => g
+                The term of the mean is missing: ...
+            softmax of PyTorch's own, over rows
+                | => lambda scores: scores.softmax(dim=1)
+                Your rows sum to one. ...
+
+        `before => after` replaces a piece of the reference's body wherever it stands, and `=> after` all of
+        it by another function. Names are those of the reference's module.
+
+        Raises:
+            ValueError: as `mistake` does, or if a mistake has no change or no hint.
+        """
+        for block in re.split(r"\n(?=\S)", textwrap.dedent(text).strip()):
+            head, *below = block.splitlines()
+            name, *changes = head.split(" | ", maxsplit=1)
+            lines = [line.strip() for line in below]
+            changes += [line[2:] for line in lines if line.startswith("| ")]
+            hint = " ".join(line for line in lines if not line.startswith("| "))
+            if not changes or not hint or not all("=>" in change for change in changes):
+                raise ValueError(f"{self.name}: {name!r} needs a change, before => after, and a hint")
+            self._new(Mistake(name, hint, functools.partial(changed, self.reference, changes)))
+
+
+def changed(reference: Callable[..., Any], changes: Sequence[str]) -> Callable[..., Any]:
+    """The reference with pieces of its body replaced, or another function: see `Exercise.add_mistakes`.
+
+    Raises:
+        ValueError: if a piece does not stand in it.
+    """
+    scope = {"math": math, "torch": torch, "F": F, **reference.__globals__}
+    if changes[0].startswith("=>"):
+        return eval(changes[0][2:].strip(), scope)
+    source = textwrap.dedent(inspect.getsource(reference))
+    function = ast.parse(source).body[0]
+    assert isinstance(function, ast.FunctionDef)
+    begin = function.body[1 if ast.get_docstring(function) else 0].lineno - 1
+    lines = source.splitlines()
+    body = "\n".join(lines[begin:])
+    for change in changes:
+        before, after = (part.strip() for part in change.split("=>", maxsplit=1))
+        if before not in body:
+            raise ValueError(f"{before!r} does not stand in {reference.__name__}")
+        body = body.replace(before, after)
+    exec("\n".join([*lines[function.lineno - 1 : begin], body]), scope)
+    return scope[reference.__name__]
 
 
 _EXERCISES: dict[str, Exercise] = {}

@@ -7,8 +7,13 @@ import numpy as np
 import pytest
 import torch
 
+<<<<<<< HEAD:tests/book/kit/exercises/test_checker.py
 from tformer_book.kit.exercises import Verdict, exercise, exercise_names, registry
 from tformer_book.kit.exercises import check as real_check
+=======
+from tformer_book.kit.exercises import Verdict, checker, exercise, exercise_names, registry
+from tformer_book.kit.exercises import check as real_check
+>>>>>>> h-ex:tests/book/exercises/test_checker.py
 
 
 @pytest.fixture(autouse=True)
@@ -239,6 +244,98 @@ def test_a_mistake_has_a_name_of_its_own():
     made.mistake("one", "A hint.", rows)
     with pytest.raises(ValueError, match="'one' already"):
         made.mistake("one", "Another.", unstable)
+
+
+def centre(x):
+    """The norm of x comes last."""
+    mean = x.mean()
+    y = x - mean
+    return y / y.norm()
+
+
+class TestMistakesThatAreChangesOfTheReference:
+    def made(self, text):
+        made = exercise("toy.centre", inputs=lambda g: [(torch.tensor([1.0, 2.0, 6.0]),)])(centre)
+        made.add_mistakes(text)
+        return made
+
+    def test_a_piece_is_replaced_wherever_it_stands(self):
+        made = self.made("""
+            not centred | x - mean => x
+                The mean is still there:
+                subtract it.
+            twice | y / y.norm() => 2 * y / y.norm()
+                You double it.
+            with the variance
+                | .norm() => .var()
+                | y / => 3 * y /
+                Not the variance.
+        """)
+        names = ["not centred", "twice", "with the variance"]
+        assert [mistake.name for mistake in made.mistakes] == names
+        assert made.mistakes[0].hint == "The mean is still there: subtract it."
+        x = torch.tensor([1.0, 2.0, 6.0])
+        for mistake, wanted in zip(
+            made.mistakes, (x / x.norm(), 2 * centre(x), 3 * (x - 3) / (x - 3).var()), strict=True
+        ):
+            torch.testing.assert_close(mistake.variant(x), wanted)
+        assert real_check("toy.centre", lambda x: x / x.norm()).mistake == "not centred"
+
+    def test_what_is_removed_and_what_is_another_function(self):
+        made = self.made("""
+            not normed | / y.norm() =>
+                Divide.
+            the input itself | => lambda x: centre(x) + x
+                Not the input.
+        """)
+        x = torch.tensor([1.0, 2.0, 6.0])
+        assert made.mistakes[0].variant(x).tolist() == [-2.0, -1.0, 3.0]
+        torch.testing.assert_close(made.mistakes[1].variant(x), centre(x) + x)
+
+    def test_a_piece_that_is_not_there_is_an_error_and_not_an_answer(self):
+        made = self.made("nothing of the kind | sigmoid => tanh\n    A hint.")
+        with pytest.raises(ValueError, match="'sigmoid' does not stand in centre"):
+            real_check("toy.centre", lambda x: x)
+        with pytest.raises(ValueError, match="'norm of x comes last' does not stand in centre"):
+            registry.changed(made.reference, ["norm of x comes last => x"])  # the docstring is not searched
+
+    @pytest.mark.parametrize(
+        "text", ["no change\n    A hint.", "no hint | x => y", "no arrow | x\n    A hint."]
+    )
+    def test_change_and_hint_are_needed(self, text):
+        with pytest.raises(ValueError, match="needs a change, before => after, and a hint"):
+            self.made(text)
+
+    def test_a_name_stands_once(self):
+        with pytest.raises(ValueError, match="'one' already"):
+            self.made("one | x => y\n    A hint.\none | y => x\n    Another.")
+
+
+def test_inputs_and_answers_are_made_once_and_stay_what_they_are():
+    calls = []
+
+    def reference(x):
+        calls.append(x)
+        return x + 1
+
+    made = exercise("toy.once", inputs=lambda g: calls.append("inputs") or [(torch.ones(2),)])(reference)
+    verdict = real_check("toy.once", lambda x: x)
+    verdict.inputs[0].zero_()
+    verdict.expected.zero_()
+    assert real_check("toy.once", lambda x: x + 1)
+    assert real_check("toy.once", lambda x: x).inputs[0].tolist() == [1.0, 1.0]
+    assert calls.count("inputs") == 1
+    assert checker.rejects(made, lambda x: x, 1.0)
+    assert not checker.rejects(made, lambda x: 1 + x, 1.0)
+
+
+def test_a_candidate_that_never_returns_is_rejected():
+    def forever(x):
+        while True:
+            pass
+
+    made = exercise("toy.rejects", inputs=lambda g: [(1,)])(lambda x: x)
+    assert checker.rejects(made, forever, 0.1)
 
 
 def test_a_candidate_that_changes_its_arguments_is_told_so(check):
