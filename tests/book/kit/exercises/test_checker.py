@@ -7,18 +7,13 @@ import numpy as np
 import pytest
 import torch
 
-<<<<<<< HEAD:tests/book/kit/exercises/test_checker.py
-from tformer_book.kit.exercises import Verdict, exercise, exercise_names, registry
-from tformer_book.kit.exercises import check as real_check
-=======
 from tformer_book.kit.exercises import Verdict, checker, exercise, exercise_names, registry
 from tformer_book.kit.exercises import check as real_check
->>>>>>> h-ex:tests/book/exercises/test_checker.py
 
 
 @pytest.fixture(autouse=True)
-def no_chapters(monkeypatch):
-    monkeypatch.setattr(registry, "CHAPTERS", ())
+def no_chapters(monkeypatch, tmp_path):
+    monkeypatch.setattr(registry, "BOOK", tmp_path)
     monkeypatch.setattr(registry, "_EXERCISES", {})
 
 
