@@ -21,9 +21,9 @@ from runs import Runs
 
 from tformer_lib.book.datasets.text import shakespeare_plays
 from tformer_lib.book.recorded import record
-from tformer_lib.train.log import read_log
-from tformer_lib.train.settings import Settings
-from tformer_lib.train.steps import trained
+from tformer_lib.runs.log import read_log
+from tformer_lib.runs.settings import Settings
+from tformer_lib.runs.steps import trained
 from tformer_lib.training import count_parameters
 
 SEEDS, STEPS = (0, 1, 2), 150

@@ -45,7 +45,7 @@ from tformer_lib.scale import (
     tensor_parallel,
     whole_state,
 )
-from tformer_lib.scale.checkpoints import Saved, open_distributed
+from tformer_lib.scale.sharded_checkpoints import Saved, open_distributed
 from tformer_lib.training import fit, make_optimizers
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # other processes need not find this file

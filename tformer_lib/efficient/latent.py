@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from tformer_lib.core.attention import Attend, Backend
 from tformer_lib.core.cache import LayerCache, already_read, undone_if_refused
 from tformer_lib.core.positions import Rotary
-from tformer_lib.core.shapes import check_tokens
+from tformer_lib.inputs import check_tokens
 from tformer_lib.numbers import whole
 
 

@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from tformer_lib.core.attention import Backend
 from tformer_lib.core.patches import patch_grid, to_patches
 from tformer_lib.core.positions import LearnedPositions, Rotary2D
-from tformer_lib.core.shapes import check_real
 from tformer_lib.core.tokens import cross_entropy
 from tformer_lib.core.transformer import Transformer, TransformerConfig
+from tformer_lib.inputs import check_real
 from tformer_lib.numbers import whole
 
 Pool = Literal["class", "mean"]

@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +22,15 @@ from tformer_lib.models.gpt import GPT
 from tformer_lib.models.initialisation import quiet_initialisation
 from tformer_lib.models.language import language_loss
 from tformer_lib.numbers import real, whole
-from tformer_lib.scale.checkpoints import steps_done
+from tformer_lib.runs.card import data_of, write_card
+from tformer_lib.runs.group import alone_in, device_for, first, processes
+from tformer_lib.runs.log import Log
+from tformer_lib.runs.scoring import Score, reading, score
+from tformer_lib.runs.settings import ModelSettings, Settings
+from tformer_lib.runs.words import NOT_ALLOWED, say, shown, signs_of_life
 from tformer_lib.scale.distributed_fit import fit_distributed, whole_state
+from tformer_lib.scale.sharded_checkpoints import steps_done
 from tformer_lib.tokenizers import BPETokenizer, CharTokenizer
-from tformer_lib.train.card import data_of, write_card
-from tformer_lib.train.group import alone_in, device_for, first, processes
-from tformer_lib.train.log import Log
-from tformer_lib.train.scoring import Score, reading, score
-from tformer_lib.train.settings import ModelSettings, Settings
-from tformer_lib.train.words import NOT_ALLOWED, say, shown, signs_of_life
 from tformer_lib.training import count_parameters, load_checkpoint, save_checkpoint, seed_everything
 from tformer_lib.training.checkpoints import has_checkpoint
 from tformer_lib.training.plan import Plan
@@ -218,8 +218,7 @@ def shards_folder(settings: Settings) -> Path:
 
 def _plan(settings: Settings) -> dict[str, Any]:
     """What `fit` is told too."""
-    names = ("steps", "lr", "weight_decay", "warmup", "clip", "optimizer", "momentum", "min_lr_ratio")
-    options = settings.train
+    options, names = settings.train, {each.name for each in fields(Plan)} - {"betas"}
     return {name: getattr(options, name) for name in names} | {"betas": (options.beta1, options.beta2)}
 
 

@@ -43,7 +43,16 @@ from tformer_lib.core.modes import plain
 from tformer_lib.files import parse_json, replace_file
 from tformer_lib.numbers import brief, whole
 from tformer_lib.training.checkpoints import SERIES
-from tformer_lib.training.fitting import Kind, clashes, kinds, misfits, plain_name, sharing
+from tformer_lib.training.comparison import (
+    Kind,
+    check_fits,
+    clashes,
+    differences,
+    kinds,
+    misfits,
+    plain_name,
+    sharing,
+)
 from tformer_lib.training.history import History
 from tformer_lib.training.seeds import check_random_state, random_state
 
@@ -239,8 +248,10 @@ def open_distributed(
         parts = _read_table(place)
         if settings is not None:
             then, now = json.loads(json.dumps([index["settings"], settings]))
-            _compare_settings(place, *({k: s[k] for k in s if k not in free} for s in (then, now)))
-        _compare_parts(place, parts, model)
+            then, now = ({k: s[k] for k in s if k not in free} for s in (then, now))
+            check_fits(place, differences(then, now), "is of another run")
+        there = {name.removeprefix("model."): part for name, part in parts.items() if name[:6] == "model."}
+        check_fits(place, misfits(kinds(_weights(model)), there))
         shared = _weights_in_one_memory(model)
         if optimizers:
             _compare_moments(place, parts, index["optimizers"], model, optimizers)
@@ -251,9 +262,7 @@ def open_distributed(
     tied = {name: torch.empty_like(value) for name, value in shared.items()}
     _read(place, {"random": random, "model": tied})
     try:
-        wrong = clashes(shared, tied)
-        if wrong:
-            raise ValueError(f"{place} does not fit this model: " + "; ".join(wrong))
+        check_fits(place, clashes(shared, tied))
         for state in random.values():
             _check_random(place, state)
     except ValueError as error:
@@ -363,29 +372,6 @@ def _read_table(place: Path) -> dict[str, Kind]:
         raise ValueError(f"{place / TABLE} is no table of a checkpoint's parts: {error}") from error
 
 
-def _compare_settings(place: Path, then: dict[str, Any], now: dict[str, Any]) -> None:
-    differences = [
-        f"{key} was {brief(then.get(key))} and is {brief(now.get(key))}"
-        for key in sorted(then.keys() | now.keys())
-        if then.get(key) != now.get(key)
-    ]
-    if differences:
-        raise ValueError(f"{place} is of another run: " + "; ".join(differences))
-
-
-def _compare_parts(
-    place: Path,
-    parts: dict[str, Kind],
-    model: nn.Module,
-) -> None:
-    """The tensors of the model are those here."""
-    start = "model."
-    there = {name.removeprefix(start): part for name, part in parts.items() if name.startswith(start)}
-    wrong = misfits(kinds(_weights(model)), there)
-    if wrong:
-        raise ValueError(f"{place} does not fit this model: " + "; ".join(wrong))
-
-
 def _compare_moments(
     place: Path,
     parts: dict[str, Kind],
@@ -394,20 +380,14 @@ def _compare_moments(
     optimizers: Sequence[torch.optim.Optimizer],
 ) -> None:
     """Each parameter is moved by an optimiser of the same kind, and what that remembers has its shape."""
-    now = _movers(model, optimizers)
-    wrong = [
-        f"{name} was moved by {then.get(name)} and is by {now.get(name)}"
-        for name in sorted(then.keys() | now.keys())
-        if then.get(name) != now.get(name)
-    ]
-    if wrong:
-        raise ValueError(f"{place} does not fit these optimizers: " + "; ".join(wrong))
+    now, start = _movers(model, optimizers), "optim.state."
+    wrong = differences(then, now, "was moved by")
     shapes = {plain_name(name): tuple(value.shape) for name, value in plain(model).named_parameters()}
-    start = "optim.state."
     for part, (shape, _) in parts.items():
         name = part.removeprefix(start).rpartition(".")[0]
-        if part.startswith(start) and (name not in now or shape not in ((), shapes[name])):
-            raise ValueError(f"{place} does not fit these optimizers: {part} has shape {shape}")
+        if part.startswith(start) and not wrong and (name not in now or shape not in ((), shapes[name])):
+            wrong = [f"{part} has shape {shape}"]
+    check_fits(place, wrong, "does not fit these optimizers")
 
 
 def _movers(model: nn.Module, optimizers: Sequence[torch.optim.Optimizer]) -> dict[str, str]:

@@ -16,9 +16,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from tformer_lib.train.settings import GROUPS, Settings, every_setting
+from tformer_lib.runs.settings import GROUPS, Settings, every_setting
 
-STEPS = {  # functions of `tformer_lib.train.steps`
+STEPS = {  # functions of `tformer_lib.runs.steps`
     "tokenise": ("tokenise",),
     "train": ("check", "train"),
     "evaluate": ("evaluate", "report"),
@@ -120,9 +120,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         complain(str(error))
         return 2
     # imported here, since they need what `check_installed` looked for
-    from tformer_lib.train import steps
-    from tformer_lib.train.group import RunError, process_group, rank
-    from tformer_lib.train.words import explained
+    from tformer_lib.runs import steps
+    from tformer_lib.runs.group import RunError, process_group, rank
+    from tformer_lib.runs.words import explained
 
     try:
         with process_group():
