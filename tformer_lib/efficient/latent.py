@@ -93,11 +93,6 @@ class MultiHeadLatentAttention(nn.Module):
         """Each head's map from the latent to its values, of W_v."""
         return self.W_v.weight.unflatten(0, (self.n_heads, self.d_head))
 
-    @property
-    def cached_per_token(self) -> int:
-        """How many numbers the cache holds for each token, Dc + Dr."""
-        return self.d_latent + self.d_rotary
-
     def heads(self, x: Float[Tensor, "B N _"], width: int) -> Float[Tensor, "B H N _"]:
         """(B, N, H * width) -> (B, H, N, width)."""
         return x.unflatten(-1, (self.n_heads, width)).transpose(1, 2)

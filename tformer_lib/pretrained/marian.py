@@ -22,7 +22,6 @@ from tformer_lib.pretrained.foreign_weights import Source, weight_and_bias
 from tformer_lib.pretrained.settings import ACTIVATIONS, Settings
 
 SHARED = "model.shared.weight"
-MATRICES = {"q_proj": "W_q", "k_proj": "W_k", "v_proj": "W_v", "out_proj": "W_o"}
 IGNORED = r"model\.(en|de)coder\.embed_positions\.weight"  # sines and cosines, which are computed here
 
 
