@@ -121,8 +121,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     # imported here, since they need what `check_installed` looked for
     from tformer_lib.runs import steps
-    from tformer_lib.runs.group import RunError, process_group, rank
+    from tformer_lib.runs.group import RunError, process_group
     from tformer_lib.runs.words import explained
+    from tformer_lib.scale.together import rank
 
     try:
         with process_group():

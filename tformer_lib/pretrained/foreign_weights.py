@@ -15,9 +15,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from tformer_lib.comparison import check_fits, kinds, misfits
 from tformer_lib.files import parse_json
 from tformer_lib.pretrained.settings import Settings
-from tformer_lib.training.comparison import check_fits, kinds, misfits
 
 Model = TypeVar("Model", bound=nn.Module)
 

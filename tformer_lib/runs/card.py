@@ -12,11 +12,11 @@ import torch
 import tformer_lib
 from tformer_lib.data.shards import Shards
 from tformer_lib.files import replace_file
-from tformer_lib.runs.group import processes
 from tformer_lib.runs.log import read_log
 from tformer_lib.runs.scoring import Score
 from tformer_lib.runs.settings import GROUPS, Settings
 from tformer_lib.runs.words import shown
+from tformer_lib.scale.together import processes
 
 
 def data_of(shards: Shards) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import torch
 import torch.distributed as dist
 from filelock import FileLock, Timeout
 
+from tformer_lib.scale.together import gather, rank
 from tformer_lib.training.seeds import default_device
 
 LAUNCHER = os.getppid()  # which started this process
@@ -60,16 +61,6 @@ def end_with_launcher(interval: float = 1.0) -> threading.Event:
 
     threading.Thread(target=watch, daemon=True).start()
     return done
-
-
-def rank() -> int:
-    """The number of this process."""
-    return dist.get_rank() if dist.is_initialized() else 0
-
-
-def processes() -> int:
-    """How many there are."""
-    return dist.get_world_size() if dist.is_initialized() else 1
 
 
 def first(work: Callable[[], Any]) -> Any:
@@ -123,11 +114,7 @@ def alone_in(folder: Path) -> Iterator[None]:
 
 def total(value: float) -> float:
     """The sum of the values of all processes, which call this together."""
-    if not dist.is_initialized():
-        return value
-    found: list[Any] = [None] * processes()
-    dist.all_gather_object(found, value)
-    return sum(found)
+    return sum(gather(value))
 
 
 def device_for(name: str | None) -> torch.device:

@@ -23,13 +23,14 @@ from tformer_lib.models.initialisation import quiet_initialisation
 from tformer_lib.models.language import language_loss
 from tformer_lib.numbers import real, whole
 from tformer_lib.runs.card import data_of, write_card
-from tformer_lib.runs.group import alone_in, device_for, first, processes
+from tformer_lib.runs.group import alone_in, device_for, first
 from tformer_lib.runs.log import Log
 from tformer_lib.runs.scoring import Score, reading, score
 from tformer_lib.runs.settings import ModelSettings, Settings
 from tformer_lib.runs.words import NOT_ALLOWED, say, shown, signs_of_life
 from tformer_lib.scale.distributed_fit import fit_distributed, whole_state
 from tformer_lib.scale.sharded_checkpoints import steps_done
+from tformer_lib.scale.together import processes
 from tformer_lib.tokenizers import BPETokenizer, CharTokenizer
 from tformer_lib.training import count_parameters, load_checkpoint, save_checkpoint, seed_everything
 from tformer_lib.training.checkpoints import has_checkpoint

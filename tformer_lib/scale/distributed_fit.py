@@ -26,6 +26,7 @@ from torch.utils.checkpoint import checkpoint as recomputed
 from tformer_lib.core.transformer import Block
 from tformer_lib.numbers import brief, flag, one_of, real, whole
 from tformer_lib.scale.sharded_checkpoints import Saved, has_distributed, open_distributed, save_distributed
+from tformer_lib.scale.together import gather
 from tformer_lib.training.history import History
 from tformer_lib.training.plan import (
     Plan,
@@ -278,11 +279,8 @@ def _backend(compiled: bool | str) -> str | None:
 
 def _same_everywhere(model: nn.Module, numbers: list[Any]) -> None:
     """Raise unless all processes were given models of one make, and the same numbers."""
-    if not dist.is_initialized():
-        return
     make = [(name, tuple(value.shape), str(value.dtype)) for name, value in model.state_dict().items()]
-    found: list[Any] = [None] * dist.get_world_size()
-    dist.all_gather_object(found, (make, numbers))
+    found = gather((make, numbers))
     for rank, (other, theirs) in enumerate(found):
         if other != found[0][0]:
             raise ValueError(f"processes 0 and {rank} were given models of different makes")

@@ -13,7 +13,6 @@ The tensors are PyTorch's own format, `torch.distributed.checkpoint`.
 """
 
 import errno
-import hashlib
 import io
 import json
 import pickle
@@ -28,7 +27,6 @@ from pathlib import Path, PurePath
 from typing import Any
 
 import torch
-import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 from torch import Tensor, nn
 from torch.distributed.checkpoint.api import CheckpointException
@@ -39,11 +37,7 @@ from torch.distributed.checkpoint.state_dict import (
     set_state_dict,
 )
 
-from tformer_lib.core.modes import plain
-from tformer_lib.files import parse_json, replace_file
-from tformer_lib.numbers import brief, whole
-from tformer_lib.training.checkpoints import SERIES
-from tformer_lib.training.comparison import (
+from tformer_lib.comparison import (
     Kind,
     check_fits,
     clashes,
@@ -53,6 +47,11 @@ from tformer_lib.training.comparison import (
     plain_name,
     sharing,
 )
+from tformer_lib.core.modes import plain
+from tformer_lib.files import checksum_of, parse_json, replace_file
+from tformer_lib.numbers import brief, whole
+from tformer_lib.scale.together import each, gather, processes, raise_together, rank
+from tformer_lib.training.checkpoints import SERIES
 from tformer_lib.training.history import History
 from tformer_lib.training.seeds import check_random_state, random_state
 
@@ -98,17 +97,17 @@ def save_distributed(
             the checkpoint before it stays the latest. What fails in one process is an OSError or a
             ValueError in all others, so that none waits for it.
     """
-    folder, rank = Path(folder), _rank()
-    name = _from_first(f"step-{saved.step:08d}-{uuid.uuid4().hex[:8]}")
+    folder = Path(folder)
+    name = gather(f"step-{saved.step:08d}-{uuid.uuid4().hex[:8]}")[0]
     place = folder / name
     weights, moments = get_state_dict(model, list(optimizers))
-    states = {str(number): state for number, state in enumerate(_gather(random_state()))}
+    states = {str(number): state for number, state in enumerate(gather(random_state()))}
     tensors = {"model": weights, "optim": {"state": moments.get("state", {})}, "random": states}
     try:
         _write(folder, place, model, optimizers, tensors, saved)
     except (OSError, ValueError):
         pointer = folder / LATEST
-        if rank == 0 and not (pointer.exists() and name in pointer.read_text("utf8")):
+        if rank() == 0 and not (pointer.exists() and name in pointer.read_text("utf8")):
             shutil.rmtree(place, ignore_errors=True)  # half of it is of no use, and takes room
         raise
     return place
@@ -123,22 +122,22 @@ def _write(
     saved: Saved,
 ) -> None:
     """The files of a checkpoint in its folder, and then the pointer to it."""
-    rank, world, name = _rank(), _world(), place.name
-    _each(lambda: place.mkdir(parents=True, exist_ok=True))
+    name = place.name
+    each(lambda: place.mkdir(parents=True, exist_ok=True))
     with warnings.catch_warnings(), _plain_errors(place):
         warnings.filterwarnings("ignore", "torch.distributed is disabled")  # one process says so each time
-        dcp.save(tensors, storage_writer=dcp.FileSystemWriter(place), no_dist=world == 1)
-    mine = [*place.glob(f"__{rank}_*"), *([place / TABLE] if rank == 0 else [])]
-    sums = _gather(_each(lambda: {path.name: _checksum(path) for path in mine}))
+        dcp.save(tensors, storage_writer=dcp.FileSystemWriter(place), no_dist=processes() == 1)
+    mine = [*place.glob(f"__{rank()}_*"), *([place / TABLE] if rank() == 0 else [])]
+    sums = gather(each(lambda: {path.name: checksum_of(path) for path in mine}))
 
     def finish() -> None:
-        if rank:
+        if rank():
             return
         index = {
             "kind": KIND,
             "format": FORMAT,
             "step": whole("step", saved.step, 0),
-            "processes": world,
+            "processes": processes(),
             "settings": saved.settings,
             "batches": saved.batches,
             "optimizers": _movers(model, optimizers),
@@ -146,13 +145,13 @@ def _write(
             "files": {name: found for part in sums for name, found in part.items()},
         }
         replace_file(place / INDEX, json.dumps(index).encode())
-        pointer = {"kind": KIND, "folder": name, "sha256": _checksum(place / INDEX)}
+        pointer = {"kind": KIND, "folder": name, "sha256": checksum_of(place / INDEX)}
         replace_file(folder / LATEST, json.dumps(pointer).encode())
         for other in folder.iterdir():
             if other.name != name and FOLDER.fullmatch(other.name) and other.is_dir():
                 shutil.rmtree(other, ignore_errors=True)
 
-    _each(finish)  # nobody goes on, or returns, before the new one counts
+    each(finish)  # nobody goes on, or returns, before the new one counts
 
 
 @contextmanager
@@ -188,7 +187,7 @@ def steps_done(folder: str | Path) -> int:
 
 def has_distributed(folder: str | Path) -> bool:
     """Whether there is a checkpoint in the folder; all processes hear what process 0 sees."""
-    return _from_first((Path(folder) / LATEST).exists())
+    return gather((Path(folder) / LATEST).exists())[0]
 
 
 def load_distributed(
@@ -258,7 +257,7 @@ def open_distributed(
         random = _room_for_random(place, parts, index["processes"])
     except (OSError, ValueError) as error:
         fault = error
-    _together(fault)
+    raise_together(fault)
     tied = {name: torch.empty_like(value) for name, value in shared.items()}
     _read(place, {"random": random, "model": tied})
     try:
@@ -267,7 +266,7 @@ def open_distributed(
             _check_random(place, state)
     except ValueError as error:
         fault = error
-    _together(fault)
+    raise_together(fault)
     saved = Saved(
         step=index["step"],
         history=History(**index["history"]),
@@ -294,7 +293,7 @@ def _read(place: Path, tensors: dict[str, Any]) -> None:
     """Fill the tensors with what the checkpoint holds of them."""
     with warnings.catch_warnings(), _plain_errors(place):
         warnings.filterwarnings("ignore", "torch.distributed is disabled")  # one process says so each time
-        dcp.load(tensors, storage_reader=dcp.FileSystemReader(place), no_dist=_world() == 1)
+        dcp.load(tensors, storage_reader=dcp.FileSystemReader(place), no_dist=processes() == 1)
 
 
 def _read_index(folder: Path) -> tuple[Path, dict[str, Any]]:
@@ -308,7 +307,7 @@ def _read_index(folder: Path) -> tuple[Path, dict[str, Any]]:
     place = folder / pointer["folder"]
     if not (place / INDEX).is_file():
         raise ValueError(f"{place} is no checkpoint, or not a whole one: {INDEX} is missing")
-    if _checksum(place / INDEX) != pointer["sha256"]:
+    if checksum_of(place / INDEX) != pointer["sha256"]:
         raise ValueError(f"{place / INDEX} is damaged: its checksum is not the one in {LATEST}")
     kinds: dict[str, type] = {"format": int, "step": int, "processes": int}
     kinds |= dict.fromkeys(("settings", "batches", "optimizers", "history", "files"), dict)
@@ -340,10 +339,10 @@ def _check_files(place: Path, files: dict[str, str]) -> None:
     """Each process compares its share of the files with their checksums."""
     if TABLE not in files or any(Path(name).name != name for name in files):
         raise ValueError(f"{place} is no checkpoint: its files are {brief(sorted(files))}")
-    for name in sorted(files)[_rank() :: _world()]:
+    for name in sorted(files)[rank() :: processes()]:
         if not (place / name).is_file():
             raise ValueError(f"{place} is not a whole checkpoint: {name} is missing")
-        if _checksum(place / name) != files[name]:
+        if checksum_of(place / name) != files[name]:
             raise ValueError(f"{place / name} is damaged: its checksum is not the one in {INDEX}")
 
 
@@ -430,56 +429,3 @@ def _check_random(place: Path, state: dict[str, Tensor]) -> None:
         check_random_state(state)
     except ValueError as error:
         raise ValueError(f"{place} is no checkpoint: {error}") from error
-
-
-def _checksum(path: Path) -> str:
-    """SHA-256 of a file, read piece by piece."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _rank() -> int:
-    return dist.get_rank() if dist.is_initialized() else 0
-
-
-def _world() -> int:
-    return dist.get_world_size() if dist.is_initialized() else 1
-
-
-def _gather(value: Any) -> list[Any]:
-    """The value of every process, in each of them."""
-    if _world() == 1:
-        return [value]
-    found: list[Any] = [None] * _world()
-    dist.all_gather_object(found, value)
-    return found
-
-
-def _from_first(value: Any) -> Any:
-    """What process 0 has."""
-    return _gather(value)[0]
-
-
-def _each(work: Callable[[], Any]) -> Any:
-    """What `work` returns in this process, once every process has done it; an error in one ends it in all."""
-    result, fault = None, None
-    try:
-        result = work()
-    except Exception as error:
-        fault = error
-    try:
-        _together(fault)
-    except ValueError:
-        if fault is not None:
-            raise fault  # noqa: B904  the one that was found here, as it is
-        raise
-    return result
-
-
-def _together(fault: Exception | None) -> None:
-    """Raise in every process what one of them found, if one did."""
-    found = _gather(None if fault is None else (type(fault), str(fault)))
-    first = next((each for each in found if each is not None), None)
-    if first is not None:
-        kind = first[0] if first[0] in (FileNotFoundError, ValueError) else ValueError
-        raise kind(first[1]) from fault

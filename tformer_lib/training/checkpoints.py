@@ -12,10 +12,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from tformer_lib.core.modes import plain
-from tformer_lib.files import parse_json, replace_file
-from tformer_lib.numbers import brief, real, whole
-from tformer_lib.training.comparison import (
+from tformer_lib.comparison import (
     check_fits,
     clashes,
     differences,
@@ -23,6 +20,9 @@ from tformer_lib.training.comparison import (
     misfits,
     plain_name,
 )
+from tformer_lib.core.modes import plain
+from tformer_lib.files import parse_json, replace_file
+from tformer_lib.numbers import brief, real, whole
 from tformer_lib.training.history import History
 from tformer_lib.training.seeds import check_random_state, random_state
 
