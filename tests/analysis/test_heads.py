@@ -24,9 +24,7 @@ from tformer_lib.models.translator import Translator
 
 B, N, D, H, M, VOCAB = 2, 5, 12, 3, 2, 11
 PAD, UNK, CLS, SEP, MASK = range(5)
-EQUAL_ENTROPY = (
-    5 * math.log(5) + 3 * math.log(3)
-) / 8  # of sequences of five and of three tokens
+EQUAL_ENTROPY = (5 * math.log(5) + 3 * math.log(3)) / 8  # of sequences of five and of three tokens
 SPECIAL = {"[CLS]": CLS, "[SEP]": SEP}
 KINDS = ["[CLS]", "[SEP]", "itself", "previous", "next", "same token elsewhere", "the rest"]
 
