@@ -22,12 +22,13 @@ from tformer_lib.data.shard_writing import END, make_tokenizer
 from tformer_lib.data.shards import ShardBatches, Shards
 from tformer_lib.models.language import language_loss
 from tformer_lib.runs import log as logs
+from tformer_lib.runs import steps, words
 from tformer_lib.runs.log import read_log
 from tformer_lib.runs.scoring import text_nats
 from tformer_lib.runs.settings import Settings
 from tformer_lib.runs.words import shown
 from tformer_lib.tokenizers import BPETokenizer, CharTokenizer
-from tformer_lib.train import main, parse, steps, words
+from tformer_lib.train import main, parse
 from tformer_lib.training import fit, seed_everything
 from tformer_lib.training.optimizers import warmup_cosine
 

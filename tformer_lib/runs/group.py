@@ -1,12 +1,13 @@
 """The processes of one run: what the first does for all, and how all learn of an error."""
 
+import functools
 import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -15,6 +16,7 @@ from filelock import FileLock, Timeout
 from tformer_lib.scale.together import gather, rank
 from tformer_lib.training.seeds import default_device
 
+Work = TypeVar("Work", bound=Callable[..., Any])
 LAUNCHER = os.getppid()  # which started this process
 PATIENCE = timedelta(hours=12)  # the first process may have long texts to cut
 
@@ -86,6 +88,16 @@ def first(work: Callable[[], Any]) -> Any:
     if fault is None or isinstance(fault, EXPECTED):
         raise RunError(text) from fault
     raise fault
+
+
+def by_first(work: Work) -> Work:
+    """A function that process 0 calls alone, while the others wait as in `first`."""
+
+    @functools.wraps(work)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        return first(lambda: work(*args, **kwargs))
+
+    return called  # type: ignore[return-value]
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from tformer_lib.core.transformer import TransformerConfig
-from tformer_lib.numbers import one_of, real, whole
+from tformer_lib.numbers import check_fields, one_of, real, whole
 from tformer_lib.scale.traffic import all_reduce_bytes, sharded_bytes
 
 Kernel = Literal["plain", "fused", "flash"]
@@ -37,8 +37,7 @@ class GPTShape:
     tied: bool = True  # whether the head is the embedding
 
     def __post_init__(self) -> None:
-        for name, least in (("vocab_size", 1), ("places", 0)):
-            object.__setattr__(self, name, whole(name, getattr(self, name), least))
+        check_fields(self, places=0)
         if self.config.cross_attention:
             raise ValueError("a GPT has no second sequence, but cross_attention=True")
 
