@@ -1,5 +1,6 @@
 """Files that are whole or not there: what the package writes, it puts in place in one step."""
 
+import hashlib
 import json
 import os
 from contextlib import suppress
@@ -49,3 +50,21 @@ def parse_json(text: str | bytes) -> Any:
         return json.loads(text)
     except RecursionError:
         raise ValueError("it is nested too deep") from None
+
+
+def read_json(path: str | os.PathLike[str]) -> Any:
+    """What a JSON file holds.
+
+    Raises:
+        ValueError: if it is none; the error names the file.
+    """
+    try:
+        return parse_json(Path(path).read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{path} is not a JSON file: {error}") from error
+
+
+def checksum_of(path: Path) -> str:
+    """SHA-256 of a file, read piece by piece."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -7,7 +7,8 @@ and no axis are taken, and handed on as Python's: those can be written to JSON, 
 import math
 import numbers
 import operator
-from typing import Any
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import torch
 
@@ -75,6 +76,59 @@ def flag(name: str, value: Any) -> bool:
     if not isinstance(answer, bool):
         raise TypeError(f"{name} must be True or False, got {brief(value)}, of type {type(value).__name__}")
     return answer
+
+
+def one_of(name: str, value: Any, choices: Any) -> Any:
+    """`value`, which is among the choices: those of a `Literal`, or of any collection.
+
+    Raises:
+        ValueError: if it is not.
+    """
+    choices = get_args(choices) or tuple(choices)
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {choices}, got {brief(value)}")
+    return value
+
+
+def multiple(name: str, value: Any, of: int, why: str) -> int:
+    """`value` as an int, at least 1, if `of` divides it; the error says `why` it should.
+
+    Raises:
+        TypeError: if it is no whole number.
+        ValueError: if it is not positive, or not divided.
+    """
+    number = whole(name, value, 1)
+    if number % of:
+        raise ValueError(f"{why}, got {number}")
+    return number
+
+
+def check_fields(made: Any, **bounds: Any) -> None:
+    """Hold each field of a dataclass to its annotation, and put Python's own numbers in place of NumPy's.
+
+    A number is what its field's `bounds` say: an interval for `real`, such as dropout="[0, 1)", or the least
+    of a whole one, which is 1 where nothing is said. A bool is a flag, and of a `Literal` one is taken.
+    Where None is allowed, it may be None. Fields of other types are passed over.
+
+    Raises:
+        TypeError: if a field holds something else.
+        ValueError: if a number is out of bounds, or a choice unknown.
+    """
+    for name, kind in get_type_hints(type(made)).items():
+        value, optional = getattr(made, name), NoneType in get_args(kind)
+        if optional:
+            kind = next(each for each in get_args(kind) if each is not NoneType)
+        if optional and value is None:
+            continue
+        if kind is bool:
+            value = flag(name, value)
+        elif kind is int:
+            value = whole(name, value, bounds.get(name, 1))
+        elif kind is float:
+            value = real(name, value, bounds[name])
+        elif get_origin(kind) is Literal:
+            value = one_of(name, value, kind)
+        object.__setattr__(made, name, value)  # it may be frozen, and is not yet in anybody's hands
 
 
 def brief(value: Any) -> str:

@@ -358,7 +358,7 @@ def test_another_tokenizer(shards):
         Shards(shards.folder)
     index = json.loads((shards.folder / "index.json").read_bytes())
     (shards.folder / "tformer_tokenizer.json").write_text('{"kind": "cake"}', "utf8")
-    from tformer_lib.data.shards import checksum_of
+    from tformer_lib.files import checksum_of
 
     index["tokenizer"]["sha256"] = checksum_of(shards.folder / "tformer_tokenizer.json")
     index["sha256"] = checksum_of_index(index)

@@ -1,4 +1,4 @@
-"""Pairs of neighbouring words against a loop over the text, and the batches made of them."""
+"""Pairs of neighbouring words against a loop over the text."""
 
 from collections import Counter
 from itertools import pairwise
@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 import torch
 
-from tformer_lib.data.skip_grams import SkipGramBatches, frequent_words, skip_gram_pairs, words_of
+from tformer_lib.data.skip_grams import frequent_words, skip_gram_pairs, words_of
 
 IDS = torch.tensor([3, 1, 0, -1, 2, 0, 1, 1, 4])
 
@@ -73,29 +73,3 @@ def test_pairs_errors():
     for ids, window in ((IDS, 0), (torch.tensor([-1, -1]), 1)):
         with pytest.raises(ValueError, match="window of at least 1 and a word"):
             skip_gram_pairs(ids, window)
-
-
-def test_batches_go_through_all_pairs_and_repeat_themselves():
-    pairs = torch.arange(10), torch.arange(10, 20)
-    batches = SkipGramBatches(pairs, batch=5, n_noise=3, steps=4, seed=1)
-    first, again = list(batches), list(batches)
-    assert len(batches) == len(first) == 4
-    for a, b in zip(first, again, strict=True):
-        assert all(torch.equal(x, y) for x, y in zip(a, b, strict=True))
-        assert torch.equal(a[1], a[0] + 10)
-        assert a[2].shape == (5, 3)
-    for half in (first[:2], first[2:]):
-        assert torch.cat([centre for centre, _, _ in half]).sort().values.tolist() == list(range(10))
-
-
-def test_noise_is_the_unigram_to_three_quarters():
-    contexts = torch.tensor([0] * 81 + [1] * 16 + [3] * 1)
-    batches = SkipGramBatches((contexts, contexts), batch=98, n_noise=50, steps=5)
-    noise = torch.cat([z.flatten() for _, _, z in batches]).bincount(minlength=4)
-    expected = torch.tensor([27.0, 8.0, 0.0, 1.0]) / 36
-    torch.testing.assert_close(noise / noise.sum(), expected, rtol=0, atol=0.01)
-
-
-def test_batches_errors():
-    with pytest.raises(ValueError, match="takes 3 pairs, and there are 2"):
-        SkipGramBatches((torch.zeros(2).long(), torch.zeros(2).long()), batch=3, steps=1)

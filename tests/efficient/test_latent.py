@@ -72,7 +72,7 @@ def test_the_cache_holds_a_latent_and_a_rotary_part():
     c, r = cache.held()
     assert c.shape == (2, 1, 5, 6)
     assert r.shape == (2, 1, 5, 2)
-    assert layer.cached_per_token == (c.numel() + r.numel()) / (2 * 5) == 8
+    assert layer.d_latent + layer.d_rotary == (c.numel() + r.numel()) / (2 * 5) == 8
 
 
 @torch.no_grad()

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tformer_lib.measures.labels import accuracy, entity_f1, entity_f1_by_type, word_tags
+from tformer_lib.measures.labels import accuracy, entity_f1, word_tags
 
 
 def test_accuracy():
@@ -51,21 +51,15 @@ def test_types_are_counted_together():
     true = [["B-a"], ["B-a"], ["B-a"], ["B-a"], ["B-b"]]
     predicted = [["B-a"], ["B-a"], ["B-a"], ["B-b"], ["B-a"]]
     assert entity_f1(true, predicted) == pytest.approx(0.6)
-    by_type = entity_f1_by_type(true, predicted)
-    assert by_type["a"] == {"precision": 0.75, "recall": 0.75, "f1": 0.75, "support": 4.0}
-    assert by_type["b"] == {"precision": 0.0, "recall": 0.0, "f1": 0.0, "support": 1.0}
-    assert set(by_type) == {"a", "b"}
 
 
 @pytest.mark.filterwarnings("error")
 def test_no_entities_at_all():
     assert entity_f1([["O", "O"]], [["O", "O"]]) == 0.0
-    assert entity_f1_by_type([["O"]], [["B-a"]])["a"]["support"] == 0.0
+    assert entity_f1([["O"]], [["B-a"]]) == 0.0
 
 
 @pytest.mark.parametrize("predicted", [[["O"]], [["O", "O"], ["O"]], []])
 def test_a_tag_for_each_word(predicted):
     with pytest.raises(ValueError, match="one predicted tag for each"):
         entity_f1([["O", "O"]], predicted)
-    with pytest.raises(ValueError, match="one predicted tag for each"):
-        entity_f1_by_type([["O", "O"]], predicted)

@@ -7,7 +7,7 @@ from safetensors.torch import load_file, save_file
 
 from tests.pretrained.reference import LLAMA3, reference
 from tformer_lib.pretrained import load
-from tformer_lib.pretrained.checkpoint import Source, fill
+from tformer_lib.pretrained.foreign_weights import Source, fill
 
 
 @pytest.fixture(scope="module", params=["gpt2", "llama"])

@@ -21,7 +21,6 @@ from tformer_lib.scale.costs import (
     activation_bytes,
     block_activations,
     forward_flops,
-    kept_for_backward,
     memory_per_gpu,
     message_bytes,
     outside_activations,
@@ -54,6 +53,27 @@ SHAPES = {
     "modern, shared keys": {**MODERN, "n_kv_heads": 1},
     "gate, LayerNorm": {"activation": "swiglu", "d_hidden": 56},
 }
+
+
+def kept_for_backward(function, owned):
+    """Bytes of the distinct storages that autograd keeps while `function()` runs, by its own hooks.
+
+    A storage that several operations keep counts once. What `owned()` yields (a model's parameters) is
+    there anyway and does not count. Blocks that are computed again keep nothing that these hooks see.
+    """
+    known = {tensor.untyped_storage()._cdata for tensor in owned()}
+    found = {}
+
+    def pack(tensor):
+        storage = tensor.untyped_storage()
+        if storage._cdata not in known:
+            found[storage._cdata] = storage.nbytes(), tensor  # held, so that no other takes its place
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        result = function()
+    del result
+    return sum(size for size, _ in found.values())
 
 
 def shaped(name="GPT-2", vocab=50, length=24, tied=True, **more):

@@ -37,7 +37,6 @@ from tformer_lib.models.language import language_loss
 from tformer_lib.models.translator import Translator
 from tformer_lib.scale import (
     GlobalBatches,
-    checkpoints,
     fit_distributed,
     launch,
     load_distributed,
@@ -45,7 +44,8 @@ from tformer_lib.scale import (
     tensor_parallel,
     whole_state,
 )
-from tformer_lib.scale.checkpoints import Saved, open_distributed
+from tformer_lib.scale import sharded_checkpoints as checkpoints
+from tformer_lib.scale.sharded_checkpoints import Saved, open_distributed
 from tformer_lib.training import fit, make_optimizers
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # other processes need not find this file
@@ -590,14 +590,14 @@ def unpickle_me(place):
 
     (place / ".metadata").write_bytes(pickle.dumps(Run()))
     index = json.loads((place / "index.json").read_text())
-    index["files"][".metadata"] = checkpoints._checksum(place / ".metadata")
+    index["files"][".metadata"] = checkpoints.checksum_of(place / ".metadata")
     rewrite(place, index)
 
 
 def rewrite(place, index):
     (place / "index.json").write_text(json.dumps(index))
     pointer = json.loads((place.parent / "latest.json").read_text())
-    pointer["sha256"] = checkpoints._checksum(place / "index.json")
+    pointer["sha256"] = checkpoints.checksum_of(place / "index.json")
     (place.parent / "latest.json").write_text(json.dumps(pointer))
 
 

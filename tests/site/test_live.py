@@ -228,7 +228,7 @@ def test_the_caches_sizes_are_those_of_the_layers(maths, play):
         layer = MultiHeadLatentAttention(
             7168, m["H"], d_latent=m["latent"], d_head=m["Dh"], d_rotary=m["rope"]
         )
-    assert maths("cacheNumbers", m) == m["M"] * layer.cached_per_token
+    assert maths("cacheNumbers", m) == m["M"] * (layer.d_latent + layer.d_rotary)
     for name in ("GPT-3 175B", "Llama 3 8B"):
         c = PUBLISHED[name].config
         kv = c.n_kv_heads or c.n_heads

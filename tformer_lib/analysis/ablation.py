@@ -8,9 +8,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tformer_lib.analysis.activations import check_ran
+from tformer_lib.analysis.recording import plain_modules
 from tformer_lib.analysis.weights import attention_layers
 from tformer_lib.core.attention import MultiHeadAttention
-from tformer_lib.core.modes import as_written, evaluation, plain_modules
+from tformer_lib.core.modes import as_written, evaluation
 
 
 @contextmanager

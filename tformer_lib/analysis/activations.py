@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from tformer_lib.core.modes import as_written, plain_modules
+from tformer_lib.analysis.recording import plain_modules
+from tformer_lib.core.modes import as_written
 from tformer_lib.numbers import brief
 
 Replacement = Any  # a tensor, or a function of the activation that returns one

@@ -19,7 +19,6 @@ class HeadProfile:
     shares: dict[str, Float[Tensor, "M H"]]  # by kind of key: special tokens first, then POSITIONS
     uniform: dict[str, float]  # the same if every allowed key had the same weight
     entropy: Float[Tensor, "M H"]  # -sum_j a_j log a_j in nats, on the average over queries
-    uniform_entropy: float  # the same for equal weights, the largest there is
 
     def favourites(self) -> list[list[str]]:
         """For each block and head the kind of key that gets most above what equal weights would give it."""
@@ -52,7 +51,7 @@ def head_profile(model: nn.Module, batches: Iterable[Batch], special: Mapping[st
     """
     total: dict[str, Tensor] = {}
     equal: dict[str, float] = {}
-    entropy, equal_entropy, queries = torch.zeros(()), 0.0, 0
+    entropy, queries = torch.zeros(()), 0
     for batch in batches:
         weights = attention_weights(model, batch)
         allowed = (weights > 0).any(dim=(1, 2))
@@ -63,7 +62,6 @@ def head_profile(model: nn.Module, batches: Iterable[Batch], special: Mapping[st
             total[kind] = total.get(kind, 0) + _over_queries(on_kind, real)
             equal[kind] = equal.get(kind, 0.0) + (uniform * keys).sum(-1)[real].sum().item()
         entropy = entropy + _over_queries(torch.special.entr(weights).sum(-1), real)
-        equal_entropy += torch.special.entr(uniform).sum(-1)[real].sum().item()
         queries += int(real.sum())
     if not queries:
         raise ValueError("there is no token to look at: batches are empty")
@@ -71,7 +69,6 @@ def head_profile(model: nn.Module, batches: Iterable[Batch], special: Mapping[st
         {kind: sums / queries for kind, sums in total.items()},
         {kind: sums / queries for kind, sums in equal.items()},
         entropy / queries,
-        equal_entropy / queries,
     )
 
 

@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from torch import Tensor, nn
 
 from tformer_lib.core.attention import MaskedSoftmax, MultiHeadAttention
-from tformer_lib.core.modes import as_written, plain_modules
+from tformer_lib.core.modes import as_written, plain
 
 
 @contextmanager
@@ -65,3 +65,20 @@ def _softmax_of(name: str, layer: MultiHeadAttention) -> MaskedSoftmax:
     if hasattr(layer.backend, "pattern"):
         remedy += f": with the mask {kind}.pattern(N) it computes the same"
     raise TypeError(f"{name} has a {kind}, which never shows its weights: {remedy}")
+
+
+def plain_modules(model: nn.Module) -> dict[str, nn.Module]:
+    """Each module of `plain(model)` by its name there, whatever of it is wrapped.
+
+    Raises:
+        ValueError: if a `DataParallel` would run copies on several devices, each with a part of the batch.
+    """
+    for module in model.modules():
+        if isinstance(module, nn.DataParallel) and len(module.device_ids) > 1:
+            copies = f"{len(module.device_ids)} copies of this model, each on a part of the batch"
+            raise ValueError(f"DataParallel runs {copies}: look into the model itself, its .module")
+    found = {}
+    for name, module in plain(model).named_modules():
+        parts = [part for part in name.split(".") if part != "_orig_mod"]
+        found[".".join(parts)] = plain(module)
+    return found

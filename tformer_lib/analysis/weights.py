@@ -6,9 +6,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from tformer_lib.analysis.recording import record_attention
+from tformer_lib.analysis.recording import plain_modules, record_attention
 from tformer_lib.core.attention import MultiHeadAttention
-from tformer_lib.core.modes import evaluation, plain, plain_modules
+from tformer_lib.core.modes import evaluation, plain
 from tformer_lib.core.transformer import Block, Transformer
 
 Batch = tuple[Any, ...]  # (tokens, segments or None, mask or None, ...)

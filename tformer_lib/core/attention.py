@@ -14,10 +14,17 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from tformer_lib.core.cache import LayerCache, already_read, refuse_gradients, undone_if_refused
+from tformer_lib.core.cache import LayerCache, already_read, undone_if_refused
 from tformer_lib.core.precision import as_given, precise
-from tformer_lib.core.shapes import check_broadcast, check_mask, check_qkv, check_tokens
-from tformer_lib.numbers import flag, real, whole
+from tformer_lib.inputs import (
+    check_broadcast,
+    check_crossing,
+    check_head_counts,
+    check_qkv,
+    check_tokens,
+    refuse_gradients,
+)
+from tformer_lib.numbers import flag, real
 
 
 def scaled_scores(
@@ -37,7 +44,6 @@ def masked_softmax(
     a row of zeros: forbidden scores become the smallest finite number rather than minus infinity, so
     that such a row never computes 0/0, and the second fill then removes what it holds.
     """
-    check_mask(mask, tuple(scores.shape))
     if mask is None:
         return scores.softmax(dim=-1)
     lowest = torch.finfo(scores.dtype).min
@@ -68,7 +74,7 @@ def attention(
         ValueError: if widths or lengths do not match, or the mask does not broadcast.
         TypeError: if the mask is not boolean.
     """
-    check_qkv(q, k, v)
+    check_qkv(q, k, v, mask)
     weights = masked_softmax(scaled_scores(q, k), mask).to(v.dtype)
     return weights @ v, weights
 
@@ -109,8 +115,7 @@ class Backend(nn.Module):
         v: Float[Tensor, "*batch _S Dv"],
         mask: Tensor | None = None,
     ) -> Float[Tensor, "*batch N Dv"]:
-        check_qkv(q, k, v)
-        check_mask(mask, (*q.shape[:-1], k.shape[-2]))
+        check_qkv(q, k, v, mask)
         return self.attend(q, k, v, mask)
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
@@ -215,19 +220,10 @@ class MultiHeadAttention(nn.Module):
         backend: Backend | None = None,
     ):
         super().__init__()
-        d_model, n_heads = whole("d_model", d_model), whole("n_heads", n_heads)
-        n_kv_heads = n_heads if n_kv_heads is None else whole("n_kv_heads", n_kv_heads)
+        d_model, n_heads, n_kv_heads = check_head_counts(d_model, n_heads, n_kv_heads)
         bias, qk_norm = flag("bias", bias), flag("qk_norm", qk_norm)
-        if d_model < 1 or n_heads < 1 or d_model % n_heads:
-            raise ValueError(f"n_heads must divide d_model, got d_model={d_model} and n_heads={n_heads}")
-        if n_kv_heads < 1 or n_heads % n_kv_heads:
-            raise ValueError(
-                f"n_kv_heads must divide n_heads, got n_heads={n_heads} and n_kv_heads={n_kv_heads}"
-            )
         if backend is not None and dropout:
-            raise ValueError(
-                f"a backend brings its own dropout: give dropout={dropout} to {type(backend).__name__}"
-            )
+            raise ValueError(f"a backend has its own: give dropout={dropout} to {type(backend).__name__}")
         self.d_model, self.n_heads, self.n_kv_heads = d_model, n_heads, n_kv_heads
         self.d_head = d_model // n_heads
         self.W_q = nn.Linear(d_model, d_model, bias=bias)
@@ -262,22 +258,6 @@ class MultiHeadAttention(nn.Module):
             return x
         return x.repeat_interleave(self.n_heads // self.n_kv_heads, dim=1)
 
-    def check_inputs(self, x: Tensor, context: Tensor | None, cache: LayerCache | None) -> None:
-        """Raise what the class says about the inputs."""
-        check_tokens("x", x, self.d_model, self.W_q.weight)
-        if context is None:
-            return
-        check_tokens("context", context, self.d_model, self.W_q.weight)
-        if self.rotary is not None:
-            raise ValueError(
-                "rotary positions compare places in one sequence; cross-attention has two, so "
-                "build this layer with rotary=None"
-            )
-        if cache is not None and cache.length not in (0, context.shape[1]):
-            raise ValueError(
-                f"the cache holds a context of {cache.length} tokens, and this one has {context.shape[1]}"
-            )
-
     @undone_if_refused
     def forward(
         self,
@@ -296,7 +276,10 @@ class MultiHeadAttention(nn.Module):
         With a `cache`, `x` are the tokens that follow those it holds: their keys and values join it, and S
         counts all of them. A call that raises leaves the cache as it was.
         """
-        self.check_inputs(x, context, cache)
+        check_tokens("x", x, self.d_model, self.W_q.weight)
+        if context is not None:
+            check_tokens("context", context, self.d_model, self.W_q.weight)
+            check_crossing(context.shape[1], already_read(cache), self.rotary)
         past = already_read(cache)
         q = self.norm_q(self.split_heads(self.W_q(x)))
         if context is not None and cache is not None and past > 0:

@@ -8,10 +8,10 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from tformer_lib.inputs import check_joins, check_rows, refuse_gradients
 from tformer_lib.numbers import brief, whole
 
 Forward = TypeVar("Forward", bound=Callable[..., Any])
@@ -47,7 +47,7 @@ class LayerCache:
             TypeError: if their dtype is another.
         """
         refuse_gradients(k, v)
-        self.check(k, v)
+        check_joins((self._keys, self._values), k, v)
         self._keys = self._with_room(self._keys, k)
         self._values = self._with_room(self._values, v)
         start, self.length = self.length, self.length + k.shape[-2]
@@ -64,24 +64,6 @@ class LayerCache:
         if self._keys is None or self._values is None:
             raise RuntimeError("the cache holds no tokens yet")
         return self._keys[:, :, : self.length], self._values[:, :, : self.length]
-
-    def check(self, k: Tensor, v: Tensor) -> None:
-        """Raise what `extend` says about these keys and values; nothing is changed."""
-        if k.ndim != 4 or v.ndim != 4 or k.shape[:-1] != v.shape[:-1]:
-            raise ValueError(
-                f"keys and values must be (batch, heads, tokens, width), one value for each key, got "
-                f"{tuple(k.shape)} and {tuple(v.shape)}"
-            )
-        for held, new in ((self._keys, k), (self._values, v)):
-            if held is None:
-                continue
-            expected, got = (*held.shape[:2], held.shape[-1]), (*new.shape[:2], new.shape[-1])
-            if expected != got:
-                raise ValueError(
-                    f"the cache holds (batch, heads, width) = {expected}, and the new tokens have {got}"
-                )
-            if held.dtype != new.dtype:
-                raise TypeError(f"the cache holds {held.dtype}, and the new tokens have {new.dtype}")
 
     def _with_room(self, held: Tensor | None, new: Tensor) -> Tensor:
         """`held`, or a copy of it with at least twice its room, such that `new` fits behind it."""
@@ -102,28 +84,11 @@ class LayerCache:
             TypeError: if the rows are neither whole numbers nor booleans.
             ValueError: if they are not on one axis, or one is not in the batch.
         """
-        self.check_rows(rows)
+        check_rows(rows, None if self._keys is None else len(self._keys))
         if self._keys is not None and self._values is not None:
             self._keys, self._values = self._keys[rows], self._values[rows]
         if self.context is not None:
             self.context.select(rows)
-
-    def check_rows(self, rows: Tensor) -> None:
-        """Raise what `select` says about its rows; nothing is changed."""
-        if not isinstance(rows, Tensor) or rows.is_floating_point() or rows.is_complex():
-            raise TypeError(f"rows are chosen by whole numbers or by booleans, got {brief(rows)}")
-        if rows.ndim != 1:
-            raise ValueError(f"rows are chosen along one axis, got shape {tuple(rows.shape)}")
-        if self._keys is not None and rows.numel():
-            batch = self._keys.shape[0]
-            if rows.dtype == torch.bool:
-                fits = len(rows) == batch
-            else:
-                fits = bool(((rows >= -batch) & (rows < batch)).all())
-            if not fits:
-                raise ValueError(f"the cache holds a batch of {batch} rows, and has not all of {brief(rows)}")
-        if self.context is not None:
-            self.context.check_rows(rows)
 
     def state(self) -> tuple[Any, ...]:
         """What `restore` needs, without a copy: what lies beyond `length` tokens may be written over."""
@@ -163,8 +128,6 @@ class KVCache:
     def select(self, rows: Tensor) -> None:
         """Keep these rows of the batch, in this order, in all layers; raises as `LayerCache.select` does."""
         for layer in self.layers:
-            layer.check_rows(rows)
-        for layer in self.layers:
             layer.select(rows)
 
     def for_blocks(self, n_blocks: int) -> list[LayerCache]:
@@ -196,21 +159,9 @@ def already_read(cache: "KVCache | LayerCache | None") -> int:
     if cache is None:
         return 0
     if not isinstance(cache, KVCache | LayerCache):
-        raise TypeError(
-            f"a cache is what model.new_cache() makes, got {brief(cache)}; for the loss of the next tokens "
-            "call tformer_lib.language_loss(model, tokens)"
-        )
+        instead = "for the loss of the next tokens call tformer_lib.language_loss(model, tokens)"
+        raise TypeError(f"a cache is what model.new_cache() makes, got {brief(cache)}; {instead}")
     return cache.length
-
-
-def refuse_gradients(*tensors: Tensor) -> None:
-    """Raise if gradients of one of these are being recorded: what a cache holds takes no part in them.
-
-    Raises:
-        RuntimeError: then.
-    """
-    if torch.is_grad_enabled() and any(x.requires_grad for x in tensors):
-        raise RuntimeError("a cache is for generating, not for training: use it under torch.no_grad()")
 
 
 def undone_if_refused(forward: Forward) -> Forward:

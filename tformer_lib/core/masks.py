@@ -8,7 +8,8 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from tformer_lib.numbers import brief, whole
+from tformer_lib.inputs import check_whole
+from tformer_lib.numbers import whole
 
 
 def causal_mask(n: int, device: torch.device | str | None = None, *, past: int = 0) -> Bool[Tensor, "N S"]:
@@ -46,11 +47,5 @@ def padding_mask(tokens: Int[Tensor, "B S"], pad_id: int) -> Bool[Tensor, "B 1 1
         TypeError: if tokens or `pad_id` are not whole numbers.
         ValueError: if the tokens are not (B, S).
     """
-    pad_id = whole("pad_id", pad_id, -(2**63), 2**63 - 1)
-    dense = isinstance(tokens, Tensor) and tokens.layout == torch.strided
-    if not dense or tokens.is_floating_point() or tokens.is_complex():
-        got = f"{tokens.layout}, {tokens.dtype}" if isinstance(tokens, Tensor) else brief(tokens)
-        raise TypeError(f"tokens must be a tensor of whole numbers, got {got}")
-    if tokens.ndim != 2:
-        raise ValueError(f"tokens must have shape (B, S), got {tuple(tokens.shape)}")
-    return (tokens != pad_id)[:, None, None, :]
+    check_whole("tokens", tokens, "B S", any_size=True)
+    return (tokens != whole("pad_id", pad_id, -(2**63), 2**63 - 1))[:, None, None, :]

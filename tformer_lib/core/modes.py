@@ -41,22 +41,3 @@ def plain(model: nn.Module) -> Any:
         if not isinstance(inner, nn.Module):
             return model
         model = inner
-
-
-def plain_modules(model: nn.Module) -> dict[str, nn.Module]:
-    """Each module of `plain(model)` by its name there, whatever of it is wrapped.
-
-    Raises:
-        ValueError: if a `DataParallel` would run copies on several devices, each with a part of the batch.
-    """
-    for module in model.modules():
-        if isinstance(module, nn.DataParallel) and len(module.device_ids) > 1:
-            raise ValueError(
-                f"DataParallel runs {len(module.device_ids)} copies of this model, each on a part of the "
-                "batch: look into the model itself, its .module"
-            )
-    found = {}
-    for name, module in plain(model).named_modules():
-        parts = [part for part in name.split(".") if part != "_orig_mod"]
-        found[".".join(parts)] = plain(module)
-    return found

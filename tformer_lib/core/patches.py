@@ -15,11 +15,9 @@ def to_patches(images: Float[Tensor, "B C H W"], size: int) -> Float[Tensor, "B 
         ValueError: if `size` does not divide height and width.
     """
     batch, channels, height, width = images.shape
-    if size < 1 or height % size or width % size:
-        raise ValueError(f"patches of {size} do not tile an image of {height} x {width}")
-    grid = images.reshape(batch, channels, height // size, size, width // size, size)
-    patches = (height // size) * (width // size)
-    return grid.permute(0, 2, 4, 1, 3, 5).reshape(batch, patches, channels * size * size)
+    rows, columns = patch_grid(height, width, size)
+    grid = images.reshape(batch, channels, rows, size, columns, size)
+    return grid.permute(0, 2, 4, 1, 3, 5).reshape(batch, rows * columns, channels * size * size)
 
 
 def from_patches(
@@ -33,10 +31,7 @@ def from_patches(
     batch, n, numbers = patches.shape
     rows, columns = patch_grid(height, width, size)
     if n != rows * columns or numbers % (size * size):
-        raise ValueError(
-            f"an image of {height} x {width} in patches of {size} is {rows * columns} rows of a multiple of "
-            f"{size * size} numbers, got {n} rows of {numbers}"
-        )
+        raise ValueError(f"{n} rows of {numbers} are no image of {height} x {width} in patches of {size}")
     channels = numbers // (size * size)
     grid = patches.reshape(batch, rows, columns, channels, size, size)
     return grid.permute(0, 3, 1, 4, 2, 5).reshape(batch, channels, height, width)

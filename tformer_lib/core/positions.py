@@ -14,8 +14,12 @@ from torch import Tensor, nn
 
 from tformer_lib.core.score_bias import ALiBi as ALiBi
 from tformer_lib.core.score_bias import RelativeBias as RelativeBias
-from tformer_lib.core.shapes import check_heads, check_tokens
-from tformer_lib.numbers import flag, real, whole
+from tformer_lib.inputs import check_frequencies, check_grid, check_heads, check_places, check_tokens
+from tformer_lib.numbers import flag, multiple, real, whole
+
+PAIRS = "sine and cosine come in pairs: the width must be even"
+HALVES = "half of the pairs turn by rows, half by columns"
+FAR = 2**53  # places beyond it float64 cannot tell apart
 
 
 def sinusoidal(
@@ -41,6 +45,8 @@ def sinusoidal(
         TypeError: if a number is not whole.
         ValueError: if `d_model` is odd, or `n` negative.
     """
+    n, d_model = whole("the number of positions", n, 0), multiple("d_model", d_model, 2, PAIRS)
+    offset = whole("offset", offset, -FAR, FAR)
     angles = _angles(n, d_model, offset=offset, base=10000.0)
     return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(1).to(dtype).to(device)
 
@@ -58,7 +64,6 @@ def _angles(
     In float64, because large positions need the digits, and on the processor, because some accelerators
     have no float64.
     """
-    n, d, offset = whole("the number of positions", n, 0), check_pairs(d), check_offset(offset)
     positions = torch.arange(offset, offset + n, device="cpu", dtype=torch.float64)
     if frequencies is None:
         return positions[:, None] * _frequencies(d, base)
@@ -68,19 +73,6 @@ def _angles(
 def _frequencies(d: int, base: float) -> Float[Tensor, " pairs"]:
     """w_i = base^(-2i/d)."""
     return base ** (-torch.arange(0, d, 2, device="cpu", dtype=torch.float64) / d)
-
-
-def check_offset(offset: int) -> int:
-    """The offset as an int: a whole number that float64 can hold."""
-    return whole("offset", offset, -(2**53), 2**53)
-
-
-def check_pairs(d: int) -> int:
-    """The width as an int, if it is even: sine and cosine come in pairs."""
-    d = whole("the width", d, 1)
-    if d % 2:
-        raise ValueError(f"sine and cosine come in pairs: the width must be even, got {d}")
-    return d
 
 
 @torch.inference_mode(False)  # or a table made while generating could not serve training
@@ -100,10 +92,9 @@ def _turns(
     frequencies = None
     if rescale is not None:
         rescaled = rescale(_frequencies(d, base))
-        if not isinstance(rescaled, Tensor) or rescaled.shape != (d // 2,) or not rescaled.isfinite().all():
-            raise ValueError(f"rescale must make {d // 2} finite frequencies of {d // 2}, got {rescaled}")
+        check_frequencies(rescaled, d // 2)
         frequencies = tuple(rescaled.tolist())
-    return _made(_table, n, d, check_offset(offset), base, frequencies, dtype, device)
+    return _made(_table, n, d, whole("offset", offset, -FAR, FAR), base, frequencies, dtype, device)
 
 
 def _made(table: Any, *key: Any) -> Tensor:
@@ -131,7 +122,7 @@ class SinusoidalPositions(nn.Module):
 
     def __init__(self, d_model: int):
         super().__init__()
-        self.d_model = check_pairs(d_model)
+        self.d_model = multiple("d_model", d_model, 2, PAIRS)
 
     def forward(self, x: Float[Tensor, "B N _D"], offset: int = 0) -> Float[Tensor, "B N _D"]:
         check_tokens("x", x, self.d_model)
@@ -158,14 +149,9 @@ class LearnedPositions(nn.Module):
 
     def forward(self, x: Float[Tensor, "B N _D"], offset: int = 0) -> Float[Tensor, "B N _D"]:
         check_tokens("x", x, self.table.shape[1])
-        offset = check_offset(offset)
-        end = offset + x.shape[1]
-        if offset < 0 or end > self.max_len:
-            raise ValueError(
-                f"the position table has max_len={self.max_len} rows, and the sequence needs "
-                f"positions {offset} to {end - 1}"
-            )
-        return x + self.table[offset:end]
+        offset = whole("offset", offset, -FAR, FAR)
+        check_places(offset, x.shape[1], self.max_len)
+        return x + self.table[offset : offset + x.shape[1]]
 
 
 class Rotary(nn.Module):
@@ -192,7 +178,8 @@ class Rotary(nn.Module):
         self, d_head: int, base: float = 10000.0, *, rescale: Callable[[Tensor], Tensor] | None = None
     ):
         super().__init__()
-        self.d_head, self.base, self.rescale = check_pairs(d_head), real("base", base, "(0, inf)"), rescale
+        self.d_head, self.base = multiple("d_head", d_head, 2, PAIRS), real("base", base, "(0, inf)")
+        self.rescale = rescale
 
     def forward(self, x: Float[Tensor, "*batch N Dh"], offset: int = 0) -> Float[Tensor, "*batch N Dh"]:
         check_heads(x, self.d_head)
@@ -246,24 +233,14 @@ class Rotary2D(nn.Module):
         centred: bool = False,
     ):
         super().__init__()
-        self.d_head = check_pairs(d_head)
-        if self.d_head % 4:
-            raise ValueError(
-                f"half of the pairs turn by rows, half by columns: 4 must divide d_head={d_head}"
-            )
-        rows, columns = grid
-        self.grid = whole("the number of rows", rows, 1), whole("the number of columns", columns, 1)
+        self.d_head = multiple("d_head", d_head, 4, f"{HALVES}: 4 must divide d_head={d_head}")
+        self.grid = whole("the number of rows", grid[0], 1), whole("the number of columns", grid[1], 1)
         self.base, self.before = real("base", base, "(0, inf)"), whole("before", before, 0)
         self.centred = flag("centred", centred)
 
     def forward(self, x: Float[Tensor, "*batch N Dh"], offset: int = 0) -> Float[Tensor, "*batch N Dh"]:
         check_heads(x, self.d_head)
-        (rows, columns), n = self.grid, self.before + self.grid[0] * self.grid[1]
-        if offset != 0 or x.shape[-2] != n:
-            raise ValueError(
-                f"a grid of {rows} x {columns} patches behind {self.before} other tokens is {n} tokens, read "
-                f"at once; got {x.shape[-2]} tokens from place {offset}"
-            )
+        check_grid(x.shape[-2], offset, self.grid, self.before)
         precise = torch.promote_types(x.dtype, torch.float32)
         key = (self.d_head, self.grid, self.base, self.before, self.centred, precise, x.device)
         return _turned(x, _made(_plane, *key))

@@ -72,14 +72,9 @@ class RelativeBias(nn.Module):
         max_distance = whole("max_distance", max_distance)
         one_way = n_buckets if causal else n_buckets // 2
         if one_way < 2 or n_buckets % (2 if causal else 4):
-            raise ValueError(
-                "buckets are halved for near and far offsets, and before that for the two directions unless "
-                f"causal: got n_buckets={n_buckets} with causal={causal}"
-            )
+            raise ValueError(f"buckets are halved, twice unless causal, got {n_buckets} with causal={causal}")
         if max_distance <= one_way // 2:
-            raise ValueError(
-                f"max_distance must exceed the {one_way // 2} offsets with a bucket each, got {max_distance}"
-            )
+            raise ValueError(f"max_distance must exceed {one_way // 2} near offsets, got {max_distance}")
         self.n_buckets, self.max_distance, self.causal = n_buckets, max_distance, causal
         self.table = nn.Parameter(torch.zeros(n_heads, n_buckets))
 

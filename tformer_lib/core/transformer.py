@@ -6,7 +6,7 @@ an encoder or a decoder is the mask it is called with; what makes it cross-atten
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import torch.nn.functional as F
 from jaxtyping import Float
@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from tformer_lib.core.attention import Attend, Backend, MultiHeadAttention
 from tformer_lib.core.cache import KVCache, LayerCache, undone_if_refused
-from tformer_lib.core.shapes import check_tokens
-from tformer_lib.numbers import brief, flag, real, whole
+from tformer_lib.inputs import check_context, check_head_counts, check_tokens
+from tformer_lib.numbers import check_fields, one_of, real, whole
 
 Norm = Literal["layer", "rms"]
 NormPlacement = Literal["pre", "post"]
@@ -47,37 +47,8 @@ class TransformerConfig:
     cross_attention: bool = False  # whether blocks also attend to a context
 
     def __post_init__(self) -> None:
-        check_numbers(self)
-        if self.d_model % self.n_heads:
-            raise ValueError(
-                f"n_heads must divide d_model, got d_model={self.d_model} and n_heads={self.n_heads}"
-            )
-        if self.n_kv_heads is not None and self.n_heads % self.n_kv_heads:
-            raise ValueError(
-                f"n_kv_heads must divide n_heads, got n_heads={self.n_heads} and n_kv_heads={self.n_kv_heads}"
-            )
-        choices = {"norm": Norm, "norm_placement": NormPlacement, "activation": Activation}
-        for field, allowed in choices.items():
-            if getattr(self, field) not in get_args(allowed):
-                raise ValueError(
-                    f"{field} must be one of {get_args(allowed)}, got {brief(getattr(self, field))}"
-                )
-
-
-def check_numbers(config: TransformerConfig) -> None:
-    """Raise what the class says about its numbers; put Python's own in place of NumPy's."""
-    found: dict[str, int | float | bool] = {}
-    for name in ("d_model", "n_heads", "n_blocks", "d_hidden", "n_kv_heads"):
-        if getattr(config, name) is not None or name in ("d_model", "n_heads", "n_blocks"):
-            found[name] = whole(name, getattr(config, name), 1)
-    for name in ("dropout", "mlp_dropout"):
-        if getattr(config, name) is not None or name == "dropout":
-            found[name] = real(name, getattr(config, name), "[0, 1)")
-    found["norm_eps"] = real("norm_eps", config.norm_eps, "(0, inf)")
-    for name in ("qk_norm", "bias", "cross_attention"):
-        found[name] = flag(name, getattr(config, name))
-    for name, value in found.items():
-        object.__setattr__(config, name, value)  # it is frozen, and not yet in anybody's hands
+        check_fields(self, dropout="[0, 1)", mlp_dropout="[0, 1)", norm_eps="(0, inf)")
+        check_head_counts(self.d_model, self.n_heads, self.n_kv_heads)
 
 
 def gelu_tanh(x: Tensor) -> Tensor:
@@ -124,11 +95,9 @@ class MLP(nn.Module):
         dropout: float = 0.0,
     ):
         super().__init__()
-        if activation not in get_args(Activation):
-            raise ValueError(f"activation must be one of {get_args(Activation)}, got {activation!r}")
         d_model = whole("d_model", d_model, 1)
         d_hidden = 4 * d_model if d_hidden is None else whole("d_hidden", d_hidden, 1)
-        self.activation = activation
+        self.activation = one_of("activation", activation, Activation)
         self.W_in = nn.Linear(d_model, d_hidden, bias=bias)
         self.W_gate = nn.Linear(d_model, d_hidden, bias=bias) if activation == "swiglu" else None
         self.W_out = nn.Linear(d_hidden, d_model, bias=bias)
@@ -223,13 +192,7 @@ class Block(nn.Module):
         context.
         """
         check_tokens("x", x, self.config.d_model, self.self_attention.W_o.weight)
-        if self.config.cross_attention != (context is not None):
-            raise ValueError(
-                f"cross_attention={self.config.cross_attention}, but context is "
-                f"{'missing' if context is None else 'given'}"
-            )
-        if context is None and context_mask is not None:
-            raise ValueError("a context_mask is given, but no context that it could rule")
+        check_context(self.config.cross_attention, context, context_mask)
         x = self.residual(
             x, self.self_attention_norm, lambda y: self.self_attention(y, mask=mask, cache=cache)
         )
@@ -268,10 +231,8 @@ class Transformer(nn.Module):
     ):
         super().__init__()
         if isinstance(make_backend, nn.Module):
-            raise TypeError(
-                "make_backend builds a backend for each layer: give a class or a function, such as "
-                f"make_backend={type(make_backend).__name__}, or lambda: {type(make_backend).__name__}(...)"
-            )
+            its = type(make_backend).__name__
+            raise TypeError(f"give a class or a function: make_backend={its}, or lambda: {its}(...)")
         self.config = config
         self.blocks = nn.ModuleList(
             block(config, rotary=rotary, make_backend=make_backend) for _ in range(config.n_blocks)

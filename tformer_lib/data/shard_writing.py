@@ -19,10 +19,9 @@ from tformer_lib.data.shards import (
     SPLITS,
     TOKENIZER,
     Shards,
-    checksum_of,
     checksum_of_index,
 )
-from tformer_lib.files import replace_file
+from tformer_lib.files import checksum_of, replace_file
 from tformer_lib.numbers import real, whole
 from tformer_lib.tokenizers import BPETokenizer, CharTokenizer
 

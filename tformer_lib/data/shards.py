@@ -17,7 +17,8 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from tformer_lib.files import parse_json
+from tformer_lib.comparison import check_fits, differences
+from tformer_lib.files import checksum_of, read_json
 from tformer_lib.numbers import brief, whole
 from tformer_lib.tokenizers import BPETokenizer, CharTokenizer
 
@@ -234,13 +235,8 @@ class ShardBatches:
         here = self.state_dict()
         if not isinstance(state, dict) or state.keys() != here.keys():
             raise ValueError(f"this is no state of batches from shards: {brief(state)}")
-        differences = [
-            f"{key} was {brief(state[key])} and is {brief(here[key])}"
-            for key in here
-            if key != "batches" and state[key] != here[key]
-        ]
-        if differences:
-            raise ValueError("the state is of other batches: " + "; ".join(differences))
+        then, now = ({k: v for k, v in each.items() if k != "batches"} for each in (state, here))
+        check_fits("the state", differences(then, now), "is of other batches")
         self.taken = whole("batches", state["batches"], 0)
 
 
@@ -253,10 +249,7 @@ def read_index(folder: Path) -> dict[str, Any]:
     path = folder / INDEX
     if not path.is_file():
         raise ValueError(f"there are no shards in {folder}: it has no {INDEX}, which is written last")
-    try:
-        index = parse_json(path.read_bytes())
-    except ValueError as error:
-        raise ValueError(f"{path} is not a JSON file: {error}") from error
+    index = read_json(path)
     if not isinstance(index, dict) or index.get("kind") != KIND:
         raise ValueError(f"{path} is no index of token shards")
     if index.get("format") != FORMAT:
@@ -272,20 +265,11 @@ def load_tokenizer(path: Path) -> BPETokenizer | CharTokenizer:
     Raises:
         ValueError: if it holds none.
     """
-    try:
-        content = parse_json(path.read_bytes())
-    except ValueError as error:
-        raise ValueError(f"{path} is not a JSON file: {error}") from error
+    content = read_json(path)
     kind = content.get("kind") if isinstance(content, dict) else None
     if kind not in KINDS:
         raise ValueError(f"{path} is none of {', '.join(KINDS)}: its kind is {brief(kind)}")
     return KINDS[kind].load(path)
-
-
-def checksum_of(path: Path) -> str:
-    """SHA-256 of a file, read piece by piece."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def checksum_of_index(index: dict[str, Any]) -> str:

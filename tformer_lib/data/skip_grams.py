@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import numpy as np
 import torch
@@ -64,44 +64,3 @@ def skip_gram_pairs(
     if not centres:
         return ids[:0], ids[:0]
     return torch.from_numpy(np.concatenate(centres)), torch.from_numpy(np.concatenate(contexts))
-
-
-class SkipGramBatches:
-    """`steps` batches (centres (B,), neighbours (B,), noise (B, K)); noise from the unigram^0.75.
-
-    Batches go through the pairs in random order, and again in another when they are through. To loop over
-    them a second time gives the same batches again.
-
-    Args:
-        pairs: (centres, neighbours), as from `skip_gram_pairs`.
-        batch: the number B of pairs.
-        n_noise: the number K of noise words a pair.
-        steps: the number of batches.
-        seed: of order and noise.
-
-    Raises:
-        ValueError: if there are fewer pairs than a batch takes.
-    """
-
-    def __init__(
-        self, pairs: tuple[Tensor, Tensor], *, batch: int, n_noise: int = 5, steps: int, seed: int = 0
-    ):
-        if len(pairs[0]) < batch:
-            raise ValueError(f"a batch takes {batch} pairs, and there are {len(pairs[0])}")
-        self.pairs, self.batch, self.n_noise, self.steps, self.seed = pairs, batch, n_noise, steps, seed
-        self.noise = torch.bincount(pairs[1]).double().pow(0.75).cumsum(0)
-
-    def __len__(self) -> int:
-        return self.steps
-
-    def __iter__(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        generator = torch.Generator().manual_seed(self.seed)
-        centres, contexts = self.pairs
-        per_round = len(centres) // self.batch
-        for step in range(self.steps):
-            if step % per_round == 0:
-                order = torch.randperm(len(centres), generator=generator)
-            chosen = order[step % per_round * self.batch :][: self.batch]
-            drawn = torch.rand(self.batch, self.n_noise, generator=generator, dtype=torch.float64)
-            noise = torch.searchsorted(self.noise, drawn * self.noise[-1], right=True)
-            yield centres[chosen], contexts[chosen], noise.clamp(max=len(self.noise) - 1)

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from tformer_lib.core.attention import Backend
 from tformer_lib.core.precision import as_given, precise
-from tformer_lib.core.shapes import check_qkv
 from tformer_lib.efficient.key_masks import key_mask
+from tformer_lib.inputs import check_qkv
 
 
 def delta_rule_steps(

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from tformer_lib.core.masks import causal_mask
-from tformer_lib.core.shapes import check_mask
+from tformer_lib.inputs import check_mask
 
 
 def key_mask(mask: Tensor | None, q: Tensor, k: Tensor, *, causal: bool, name: str) -> Tensor | None:

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from tformer_lib.core.attention import Attend, Backend
 from tformer_lib.core.cache import LayerCache, already_read, undone_if_refused
 from tformer_lib.core.positions import Rotary
-from tformer_lib.core.shapes import check_tokens
+from tformer_lib.inputs import check_tokens
 from tformer_lib.numbers import whole
 
 
@@ -92,11 +92,6 @@ class MultiHeadLatentAttention(nn.Module):
     def value_maps(self) -> Float[Tensor, "H Dh Dc"]:
         """Each head's map from the latent to its values, of W_v."""
         return self.W_v.weight.unflatten(0, (self.n_heads, self.d_head))
-
-    @property
-    def cached_per_token(self) -> int:
-        """How many numbers the cache holds for each token, Dc + Dr."""
-        return self.d_latent + self.d_rotary
 
     def heads(self, x: Float[Tensor, "B N _"], width: int) -> Float[Tensor, "B H N _"]:
         """(B, N, H * width) -> (B, H, N, width)."""

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from tformer_lib.core.attention import Backend
 from tformer_lib.core.precision import as_given, precise
-from tformer_lib.core.shapes import check_mask, check_qkv
 from tformer_lib.efficient.key_masks import check_last, key_mask
+from tformer_lib.inputs import check_mask, check_qkv
 
 FeatureMap = Callable[[Tensor], Tensor]
 

@@ -7,8 +7,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from tformer_lib.core.precision import precise
-from tformer_lib.core.shapes import check_real
 from tformer_lib.core.transformer import MLP, Activation
+from tformer_lib.inputs import check_real
 from tformer_lib.numbers import flag, whole
 
 

@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from tformer_lib.core.precision import precise
-from tformer_lib.core.shapes import check_real
+from tformer_lib.inputs import check_real
 from tformer_lib.numbers import real, whole
 
 

@@ -51,25 +51,6 @@ def entity_f1(true: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]])
     return float(_seqeval("f1_score")(*_lists(true, predicted), average="micro", **_strict()))
 
 
-def entity_f1_by_type(
-    true: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
-) -> dict[str, dict[str, float]]:
-    """For each type that occurs on either side: precision, recall, f1, and support, its true entities.
-
-    Raises:
-        ImportError: if seqeval is not installed.
-        ValueError: if there are not as many predicted tags as true ones.
-    """
-    lists = _lists(true, predicted)
-    report = _seqeval("classification_report")(*lists, output_dict=True, **_strict())
-    names = {"precision": "precision", "recall": "recall", "f1": "f1-score", "support": "support"}
-    return {
-        kind: {ours: float(scores[theirs]) for ours, theirs in names.items()}
-        for kind, scores in report.items()
-        if not kind.endswith(" avg")
-    }
-
-
 def _seqeval(name: str) -> Callable[..., Any]:
     try:
         from seqeval import metrics  # type: ignore[import-untyped]

@@ -12,8 +12,8 @@ from tformer_lib.core.cache import LayerCache
 from tformer_lib.core.patches import from_patches, patch_grid, to_patches
 from tformer_lib.core.positions import LearnedPositions
 from tformer_lib.core.precision import precise
-from tformer_lib.core.shapes import check_real
 from tformer_lib.core.transformer import Block, Transformer, TransformerConfig
+from tformer_lib.inputs import check_real
 from tformer_lib.numbers import whole
 
 

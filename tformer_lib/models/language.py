@@ -5,7 +5,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from tformer_lib.core.tokens import check_ids, check_whole, cross_entropy
+from tformer_lib.core.tokens import cross_entropy
+from tformer_lib.inputs import check_ids, check_whole
 from tformer_lib.numbers import whole
 
 

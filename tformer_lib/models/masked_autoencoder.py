@@ -7,8 +7,8 @@ from torch import Tensor, nn
 from tformer_lib.core.patches import to_patches
 from tformer_lib.core.positions import LearnedPositions
 from tformer_lib.core.precision import precise
-from tformer_lib.core.shapes import check_real
 from tformer_lib.core.transformer import Transformer, TransformerConfig
+from tformer_lib.inputs import check_real
 from tformer_lib.models.vit import ViT
 
 

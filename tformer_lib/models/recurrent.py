@@ -6,7 +6,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from tformer_lib.core.attention import MaskedSoftmax
-from tformer_lib.core.tokens import TokenEmbedding, check_ids, cross_entropy
+from tformer_lib.core.tokens import TokenEmbedding, cross_entropy
+from tformer_lib.inputs import check_ids
 from tformer_lib.numbers import whole
 
 

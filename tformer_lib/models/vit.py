@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from tformer_lib.core.attention import Backend
 from tformer_lib.core.patches import patch_grid, to_patches
 from tformer_lib.core.positions import LearnedPositions, Rotary2D
-from tformer_lib.core.shapes import check_real
 from tformer_lib.core.tokens import cross_entropy
 from tformer_lib.core.transformer import Transformer, TransformerConfig
-from tformer_lib.numbers import whole
+from tformer_lib.inputs import check_real
+from tformer_lib.numbers import one_of, whole
 
 Pool = Literal["class", "mean"]
 
@@ -63,12 +63,11 @@ class ViT(nn.Module):
         make_backend: Callable[[], Backend] | None = None,
     ):
         super().__init__()
-        if pool not in get_args(Pool):
-            raise ValueError(f"pool must be one of {get_args(Pool)}, got {pool!r}")
         patch_size, channels = whole("patch_size", patch_size), whole("channels", channels, 1)
         classes = None if classes is None else whole("classes", classes, 1)
         registers = whole("registers", registers, 0)
-        self.config, self.patch_size, self.channels, self.pool = config, patch_size, channels, pool
+        self.config, self.patch_size, self.channels = config, patch_size, channels
+        self.pool = one_of("pool", pool, Pool)
         self.image_size = _pair(image_size)
         n, d = self.grid[0] * self.grid[1], config.d_model
         self.patch_embed = nn.Linear(channels * patch_size * patch_size, d)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 from tformer_lib.core.attention import Backend
 from tformer_lib.models.bert import BERT, PretrainingBERT, bert_config
-from tformer_lib.pretrained.checkpoint import Source, weight_and_bias
+from tformer_lib.pretrained.foreign_weights import Source, weight_and_bias
 from tformer_lib.pretrained.settings import ACTIVATIONS, Settings
 
 MASKED, NEXT = "cls.predictions.", "cls.seq_relationship."  # how the names of the heads' tensors begin

@@ -12,7 +12,7 @@ from tformer_lib.models.gpt import GPT
 from tformer_lib.models.vit import ViT
 from tformer_lib.numbers import brief
 from tformer_lib.pretrained import bert, gpt2, llama, marian, vit
-from tformer_lib.pretrained.checkpoint import built, fill, read_tensors
+from tformer_lib.pretrained.foreign_weights import built, fill, read_tensors
 from tformer_lib.pretrained.settings import Settings
 
 # by the model_type that config.json states

@@ -17,7 +17,7 @@ from tformer_lib.core.attention import Backend
 from tformer_lib.core.positions import Rotary
 from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.models.gpt import GPT
-from tformer_lib.pretrained.checkpoint import Source, built, fill
+from tformer_lib.pretrained.foreign_weights import Source, built, fill
 from tformer_lib.pretrained.rope import DividedBy, LinearScaling
 from tformer_lib.pretrained.settings import Settings
 

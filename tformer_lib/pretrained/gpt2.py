@@ -12,7 +12,7 @@ from tformer_lib.core.attention import Backend
 from tformer_lib.core.positions import LearnedPositions
 from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.models.gpt import GPT
-from tformer_lib.pretrained.checkpoint import Source
+from tformer_lib.pretrained.foreign_weights import Source
 from tformer_lib.pretrained.settings import ACTIVATIONS, Settings
 
 IGNORED = (

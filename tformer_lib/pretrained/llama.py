@@ -12,7 +12,7 @@ from torch import Tensor
 from tformer_lib.core.attention import Backend
 from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.models.gpt import GPT
-from tformer_lib.pretrained.checkpoint import Source, as_is
+from tformer_lib.pretrained.foreign_weights import Source, as_is
 from tformer_lib.pretrained.rope import rotary
 from tformer_lib.pretrained.settings import Settings
 

@@ -9,8 +9,8 @@ from safetensors.torch import save
 from tformer_lib.files import replace_file
 from tformer_lib.models.bert import PretrainingBERT
 from tformer_lib.pretrained.bert import sources
-from tformer_lib.pretrained.checkpoint import SINGLE
 from tformer_lib.pretrained.folder import load
+from tformer_lib.pretrained.foreign_weights import SINGLE
 from tformer_lib.pretrained.settings import ACTIVATIONS
 from tformer_lib.tokenizers import WordPieceTokenizer
 

@@ -13,16 +13,15 @@ from torch import Tensor, nn
 
 from tformer_lib.core.attention import Backend
 from tformer_lib.core.cache import KVCache
-from tformer_lib.core.positions import check_pairs, sinusoidal
-from tformer_lib.core.shapes import check_tokens
+from tformer_lib.core.positions import PAIRS, sinusoidal
 from tformer_lib.core.transformer import TransformerConfig
+from tformer_lib.inputs import check_tokens
 from tformer_lib.models.translator import Translator
-from tformer_lib.numbers import brief
-from tformer_lib.pretrained.checkpoint import Source, weight_and_bias
+from tformer_lib.numbers import brief, multiple
+from tformer_lib.pretrained.foreign_weights import Source, weight_and_bias
 from tformer_lib.pretrained.settings import ACTIVATIONS, Settings
 
 SHARED = "model.shared.weight"
-MATRICES = {"q_proj": "W_q", "k_proj": "W_k", "v_proj": "W_v", "out_proj": "W_o"}
 IGNORED = r"model\.(en|de)coder\.embed_positions\.weight"  # sines and cosines, which are computed here
 
 
@@ -37,7 +36,7 @@ class HalvedPositions(nn.Module):
 
     def __init__(self, d_model: int):
         super().__init__()
-        self.d_model = check_pairs(d_model)
+        self.d_model = multiple("d_model", d_model, 2, PAIRS)
 
     def forward(self, x: Float[Tensor, "B N _D"], offset: int = 0) -> Float[Tensor, "B N _D"]:
         check_tokens("x", x, self.d_model)

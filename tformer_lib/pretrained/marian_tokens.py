@@ -9,7 +9,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from tformer_lib.data.buckets import padded
-from tformer_lib.files import parse_json
+from tformer_lib.files import read_json
 
 END, UNKNOWN, PADDING = "</s>", "<unk>", "<pad>"
 
@@ -83,10 +83,7 @@ class MarianTokens:
 
 def _vocabulary(path: Path) -> dict[str, int]:
     """Pieces and their numbers, each number once."""
-    try:
-        vocab = parse_json(path.read_text("utf8"))
-    except ValueError as error:  # UnicodeDecodeError is one
-        raise ValueError(f"{path} is not a JSON file: {error}") from error
+    vocab = read_json(path)
     if not isinstance(vocab, dict) or sorted(vocab.values(), key=repr) != sorted(range(len(vocab)), key=repr):
         raise ValueError(f"{path} must number its pieces from 0, each number once")
     lacking = [token for token in (END, UNKNOWN, PADDING) if token not in vocab]

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from tformer_lib.files import parse_json
+from tformer_lib.files import read_json
 from tformer_lib.numbers import brief
 
 ACTIVATIONS = {  # from the name that `transformers` gives an activation to ours
@@ -43,13 +43,11 @@ class Settings:
             ValueError: if it does not hold a JSON object.
         """
         try:
-            values = parse_json(path.read_text("utf8"))
+            values = read_json(path)
         except (FileNotFoundError, NotADirectoryError):
             raise FileNotFoundError(f"{path} is missing: it says which model the tensors belong to") from None
         except IsADirectoryError:
             raise ValueError(f"{path} is not a JSON file: it is a folder") from None
-        except ValueError as error:  # UnicodeDecodeError is one
-            raise ValueError(f"{path} is not a JSON file: {error}") from error
         if not isinstance(values, dict):
             raise ValueError(f"{path} must hold a JSON object, got {type(values).__name__}")
         return cls(str(path), values)

@@ -11,7 +11,7 @@ from torch import Tensor
 from tformer_lib.core.attention import Backend
 from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.models.vit import ViT
-from tformer_lib.pretrained.checkpoint import Source, weight_and_bias
+from tformer_lib.pretrained.foreign_weights import Source, weight_and_bias
 from tformer_lib.pretrained.settings import ACTIVATIONS, Settings
 
 IGNORED = r"(vit\.)?pooler\.dense\.(weight|bias)"  # a layer behind the class token that the paper has not

@@ -5,15 +5,11 @@ of activations are what autograd keeps on a processor, and so are operations of 
 each against what PyTorch really keeps and counts.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
-
-import torch
-from torch import Tensor
+from typing import Literal, get_args
 
 from tformer_lib.core.transformer import TransformerConfig
-from tformer_lib.numbers import brief, real, whole
+from tformer_lib.numbers import check_fields, one_of, real, whole
 from tformer_lib.scale.traffic import all_reduce_bytes, sharded_bytes
 
 Kernel = Literal["plain", "fused", "flash"]
@@ -41,8 +37,7 @@ class GPTShape:
     tied: bool = True  # whether the head is the embedding
 
     def __post_init__(self) -> None:
-        for name, least in (("vocab_size", 1), ("places", 0)):
-            object.__setattr__(self, name, whole(name, getattr(self, name), least))
+        check_fields(self, places=0)
         if self.config.cross_attention:
             raise ValueError("a GPT has no second sequence, but cross_attention=True")
 
@@ -100,8 +95,8 @@ def state_bytes(shape: GPTShape, precision: str = "float32", optimizer: str = "a
     Raises:
         ValueError: if precision or optimiser is unknown.
     """
-    _known("precision", precision, Precision)
-    _known("optimizer", optimizer, Optimizer)
+    one_of("precision", precision, Precision)
+    one_of("optimizer", optimizer, Optimizer)
     own, gradient, copy = STATE_BYTES[precision]
     count = parameters(shape)
     averages = 2 * count
@@ -326,7 +321,7 @@ def memory_per_gpu(
     Raises:
         ValueError: if a choice is unknown or a number out of bounds.
     """
-    _known("sharding", sharding, Sharding)
+    one_of("sharding", sharding, Sharding)
     gpus = whole("gpus", gpus, 1)
     states = state_bytes(shape, precision, optimizer)
     stage = get_args(Sharding).index(sharding)
@@ -352,43 +347,17 @@ def message_bytes(shape: GPTShape, *, gpus: int, sharding: str = "ddp", precisio
     Raises:
         ValueError: if a choice is unknown or a number out of bounds.
     """
-    _known("sharding", sharding, Sharding)
-    _known("precision", precision, Precision)
+    one_of("sharding", sharding, Sharding)
+    one_of("precision", precision, Precision)
     own, count = STATE_BYTES[precision][0], parameters(shape)
     return sharded_bytes(count, gpus, own) if sharding == "zero3" else all_reduce_bytes(own * count, gpus)
-
-
-def kept_for_backward(function: Callable[[], Any], owned: Callable[[], Any] | None = None) -> int:
-    """Bytes of the distinct storages that autograd keeps while `function()` runs, by its own hooks.
-
-    A storage that several operations keep counts once. What `owned()` yields (a model's parameters) is
-    there anyway and does not count. Blocks that are computed again keep nothing that these hooks see.
-    """
-    known = {tensor.untyped_storage()._cdata for tensor in (owned() if owned is not None else ())}
-    found: dict[int, tuple[int, Tensor]] = {}
-
-    def pack(tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
-        if storage._cdata not in known:
-            found[storage._cdata] = storage.nbytes(), tensor  # held, so that no other takes its place
-        return tensor
-
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        result = function()
-    del result
-    return sum(size for size, _ in found.values())
-
-
-def _known(name: str, value: Any, choices: Any) -> None:
-    if value not in get_args(choices):
-        raise ValueError(f"{name} must be one of {get_args(choices)}, got {brief(value)}")
 
 
 def _check(shape: GPTShape, batch: int, length: int, kernel: str, precision: str) -> None:
     whole("batch", batch, 1)
     whole("length", length, 1)
-    _known("kernel", kernel, Kernel)
-    _known("precision", precision, Precision)
+    one_of("kernel", kernel, Kernel)
+    one_of("precision", precision, Precision)
     c = shape.config
     if kernel != "plain" and c.dropout > 0:
         raise ValueError(

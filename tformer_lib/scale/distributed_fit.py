@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import torch
 import torch.distributed as dist
@@ -24,8 +24,9 @@ from torch.overrides import TorchFunctionMode
 from torch.utils.checkpoint import checkpoint as recomputed
 
 from tformer_lib.core.transformer import Block
-from tformer_lib.numbers import brief, flag, real, whole
-from tformer_lib.scale.checkpoints import Saved, has_distributed, open_distributed, save_distributed
+from tformer_lib.numbers import brief, flag, one_of, real, whole
+from tformer_lib.scale.sharded_checkpoints import Saved, has_distributed, open_distributed, save_distributed
+from tformer_lib.scale.together import gather
 from tformer_lib.training.history import History
 from tformer_lib.training.plan import (
     Plan,
@@ -47,15 +48,6 @@ def fit_distributed(
     loss_fn: Callable[[Any, Any], Tensor],
     batches: Any,
     *,
-    steps: int,
-    lr: float = 3e-3,
-    weight_decay: float = 0.01,
-    warmup: int = 50,
-    clip: float | None = 1.0,
-    optimizer: str = "adamw",
-    betas: tuple[float, float] = (0.9, 0.999),
-    momentum: float = 0.95,
-    min_lr_ratio: float = 0.0,
     strategy: str = "ddp",
     accumulate: int = 1,
     precision: str = "float32",
@@ -66,6 +58,7 @@ def fit_distributed(
     checkpoint_every: int = 100,
     lengthen: bool = False,
     on_step: Callable[[int, History], None] | None = None,
+    **numbers: Any,
 ) -> History:
     """`tformer_lib.training.fit` on every process of the group at once; without a group, on this one.
 
@@ -92,15 +85,6 @@ def fit_distributed(
         batches: an iterator over global batches with `shard(rank, world_size)`, `state_dict` and
             `load_state_dict`, such as `tformer_lib.data.shards.ShardBatches`; or anything that gives the
             same batches whenever it is looped over, which is put into `GlobalBatches`.
-        steps: how many global batches to train on.
-        lr: the peak learning rate; this and the next six are those of `tformer_lib.training.fit`.
-        weight_decay: on parameters of two or more dimensions.
-        warmup: the number of steps over which the learning rate climbs.
-        clip: the norm, over all processes, to which a longer gradient is shortened.
-        optimizer: "adamw" or "muon".
-        betas: AdamW's.
-        momentum: Muon's.
-        min_lr_ratio: the share of the peak learning rate at which the cosine ends.
         strategy: "ddp" or "fsdp"; on one process without a group it makes no difference.
         accumulate: into how many parts a process cuts its rows, one after the other through the model.
         precision: "float32", which leaves the model in the type that it has; or "bfloat16", in which
@@ -123,6 +107,8 @@ def fit_distributed(
             the rate may rise where the shorter run ended. Where such a run is stopped makes no difference
             either, but it is not the run that had `steps` from the beginning.
         on_step: called by every process after each step, with its number from 0 and the history so far.
+        **numbers: those of `tformer_lib.training.plan.Plan`: steps, of which each takes a global batch, lr,
+            weight_decay, warmup, clip, optimizer, betas, momentum and min_lr_ratio.
 
     Returns:
         The loss of each global batch, the norm of its gradient before clipping, and the learning rate,
@@ -136,18 +122,8 @@ def fit_distributed(
         FloatingPointError: on all processes, if a loss or a gradient is not finite; the message names the
             step.
     """
-    plan = Plan(
-        steps=steps,
-        lr=lr,
-        weight_decay=weight_decay,
-        warmup=warmup,
-        clip=clip,
-        optimizer=optimizer,
-        betas=betas,
-        momentum=momentum,
-        min_lr_ratio=min_lr_ratio,
-    )
-    strategy, precision = _one_of("strategy", strategy, Strategy), _one_of("precision", precision, Precision)
+    plan = Plan(**numbers)
+    strategy, precision = one_of("strategy", strategy, Strategy), one_of("precision", precision, Precision)
     accumulate = whole("accumulate", accumulate, 1)
     recompute, lengthen = flag("recompute", recompute), flag("lengthen", lengthen)
     backend = _backend(compiled)
@@ -158,8 +134,8 @@ def fit_distributed(
     rows = (batches if hasattr(batches, "shard") else GlobalBatches(batches)).shard(rank, world)
     trainable(model)
     settings = asdict(plan) | {"precision": precision, "targets": targets is not None}
-    numbers = [settings, strategy, accumulate, recompute, backend, checkpoint is not None]
-    _same_everywhere(model, numbers)
+    given = [settings, strategy, accumulate, recompute, backend, checkpoint is not None]
+    _same_everywhere(model, given)
     with ExitStack() as stack:
         if recompute or backend:
             stack.enter_context(_changed_blocks(model, recompute, backend))
@@ -291,12 +267,6 @@ def _place() -> tuple[int, int]:
     return 0, 1
 
 
-def _one_of(name: str, value: str, choices: Any) -> str:
-    if value not in get_args(choices):
-        raise ValueError(f"{name} must be one of {get_args(choices)}, got {brief(value)}")
-    return value
-
-
 def _backend(compiled: bool | str) -> str | None:
     """The backend of `torch.compile`, or None."""
     if isinstance(compiled, bool):
@@ -309,11 +279,8 @@ def _backend(compiled: bool | str) -> str | None:
 
 def _same_everywhere(model: nn.Module, numbers: list[Any]) -> None:
     """Raise unless all processes were given models of one make, and the same numbers."""
-    if not dist.is_initialized():
-        return
     make = [(name, tuple(value.shape), str(value.dtype)) for name, value in model.state_dict().items()]
-    found: list[Any] = [None] * dist.get_world_size()
-    dist.all_gather_object(found, (make, numbers))
+    found = gather((make, numbers))
     for rank, (other, theirs) in enumerate(found):
         if other != found[0][0]:
             raise ValueError(f"processes 0 and {rank} were given models of different makes")

@@ -8,7 +8,7 @@ times the learning rate, while its initial size does not depend on D. The rules 
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Int
@@ -19,7 +19,7 @@ from tformer_lib.core.modes import as_written, plain
 from tformer_lib.core.precision import precise
 from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.models.gpt import GPT
-from tformer_lib.numbers import real, whole
+from tformer_lib.numbers import check_fields, real, whole
 from tformer_lib.training.optimizers import warmup_cosine
 
 Parametrisation = Literal["standard", "mup"]
@@ -74,11 +74,7 @@ class WidthRules:
     parametrisation: Parametrisation = "mup"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "base_width", whole("base_width", self.base_width, 1))
-        if self.parametrisation not in get_args(Parametrisation):
-            raise ValueError(
-                f"parametrisation must be one of {get_args(Parametrisation)}, got {self.parametrisation!r}"
-            )
+        check_fields(self)
 
     def gpt(
         self,

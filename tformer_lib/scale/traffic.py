@@ -110,32 +110,6 @@ def tensor_parallel_bytes(activation: int, sublayers: int, n: int, itemsize: int
     return 2 * whole("sublayers", sublayers, 0) * all_reduce_bytes(size, n)
 
 
-def vocabulary_parallel_bytes(
-    tokens: int, width: int, vocab_size: int, n: int, itemsize: int = 4, *, gathered: bool = True
-) -> float:
-    """2 (n - 1) / n * (2 T D + 3 T) * itemsize: what a divided embedding and head add to tensor parallel.
-
-    One all-reduce of T D numbers after the embedding, one before the head on the way back, and three of T
-    numbers for the loss: the largest logit, the sum of the exponentials, the target's log-probability. If the
-    logits are gathered, (n - 1) / n * T V takes the place of these three, with V rounded up to a multiple
-    of n.
-
-    Args:
-        tokens: T, in all rows of a batch.
-        width: D.
-        vocab_size: V.
-        n: the number of processes.
-        itemsize: the bytes of a number.
-        gathered: whether the logits are put together, or the loss is found from parts.
-    """
-    count, size = whole("tokens", tokens, 0), whole("itemsize", itemsize, 1)
-    streams = 2 * all_reduce_bytes(count * whole("width", width, 1) * size, n)
-    each = -(-whole("vocab_size", vocab_size, 1) // whole("n", n, 1))
-    if gathered:
-        return streams + all_gather_bytes(count * each * n * size, n)
-    return streams + 3 * all_reduce_bytes(count * size, n)
-
-
 def pipeline_bytes(activation: int, stage: int, n: int, itemsize: int = 4) -> int:
     """What one stage of n sends in a step: B N D forward but for the last, as much back but for the first.
 
@@ -225,10 +199,6 @@ class Traffic(TorchDispatchMode):
     def calls(self) -> dict[str, int]:
         """How often each kind was called."""
         return dict(Counter(message.kind for message in self.messages))
-
-    def sent_by_kind(self) -> dict[str, int | float]:
-        """The bytes that this process sent, by kind of call."""
-        return {kind: sum(m.sent for m in self.messages if m.kind == kind) for kind in self.calls()}
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:

@@ -2,10 +2,9 @@
 
 import json
 import os
-from pathlib import Path
 from typing import Any, get_args, get_origin
 
-from tformer_lib.files import parse_json, replace_file
+from tformer_lib.files import read_json, replace_file
 
 
 def save_json(path: str | os.PathLike[str], kind: str, content: dict[str, Any]) -> None:
@@ -32,10 +31,7 @@ def load_json(
         ValueError: if the file is no JSON, is of another kind, or lacks a field or has it of another type;
             the message says which.
     """
-    try:
-        content = parse_json(Path(path).read_text("utf8"))
-    except ValueError as error:  # UnicodeDecodeError is one
-        raise ValueError(f"{path} is not a JSON file: {error}") from error
+    content = read_json(path)
     found = content.get("kind") if isinstance(content, dict) else None
     if found != kind:
         raise ValueError(f"{path} is not a {kind}: its kind is {found!r}")

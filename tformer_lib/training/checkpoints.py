@@ -12,10 +12,17 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
+from tformer_lib.comparison import (
+    check_fits,
+    clashes,
+    differences,
+    kinds,
+    misfits,
+    plain_name,
+)
 from tformer_lib.core.modes import plain
 from tformer_lib.files import parse_json, replace_file
 from tformer_lib.numbers import brief, real, whole
-from tformer_lib.training.fitting import clashes, kinds, misfits, plain_name
 from tformer_lib.training.history import History
 from tformer_lib.training.seeds import check_random_state, random_state
 
@@ -136,10 +143,11 @@ def open_checkpoint(
     path, model = Path(folder) / FILE, plain(model)
     header, tensors = _read(path)
     if settings is not None:
-        _compare(path, "settings", *json.loads(json.dumps([header["settings"], settings])))
+        wrong = differences(*json.loads(json.dumps([header["settings"], settings])))
+        check_fits(path, wrong, "is of another run; settings")
     wanted = {plain_name(name): value for name, value in model.state_dict().items()}
     weights = {plain_name(name): value for name, value in _under("model/", tensors).items()}
-    _compare_tensors(path, wanted, weights)
+    check_fits(path, misfits(kinds(wanted), kinds(weights)) or clashes(wanted, weights))
     if optimizers:
         groups = [_groups(optimizer, _names(model)) for optimizer in optimizers]
         saved = header["optimizers"]
@@ -148,7 +156,7 @@ def open_checkpoint(
         for number, (then, now) in enumerate(zip(saved, json.loads(json.dumps(groups)), strict=True)):
             if not isinstance(then, dict):
                 raise ValueError(f"{path} is no checkpoint: an optimizer is {brief(then)}")
-            _compare(path, "optimizer", then, now)
+            check_fits(path, differences(then, now), "is of another run; optimizer")
             _compare_state(path, number, optimizers[number], _names(model), tensors)
     checkpoint = Checkpoint(
         step=header["step"],
@@ -289,35 +297,16 @@ def _compare_state(
     tensors: dict[str, Tensor],
 ) -> None:
     """Each parameter that an optimiser has moved has all that the others have, in its own shape."""
-    start = f"optimizer/{number}/"
+    start, wrong = f"optimizer/{number}/", []
     shapes = {names[id(p)]: p.shape for group in optimizer.param_groups for p in group["params"]}
     entries: dict[str, set[str]] = {}
     for name, value in _under(start, tensors).items():
         parameter, _, entry = name.rpartition("/")
         if parameter not in shapes:
-            raise ValueError(f"{path} does not fit this optimizer: left over {start}{name}")
-        if value.shape not in (shapes[parameter], torch.Size([])) or not value.is_floating_point():
-            raise ValueError(
-                f"{path} does not fit this optimizer: {start}{name} is {tuple(value.shape)} {value.dtype}"
-            )
+            wrong.append(f"left over {start}{name}")
+        elif value.shape not in (shapes[parameter], torch.Size([])) or not value.is_floating_point():
+            wrong.append(f"{start}{name} is {tuple(value.shape)} {value.dtype}")
         entries.setdefault(parameter, set()).add(entry)
-    all_of_them = set().union(*entries.values())
-    missing = [f"{start}{p}/{e}" for p, there in entries.items() for e in sorted(all_of_them - there)]
-    if missing:
-        raise ValueError(f"{path} does not fit this optimizer: missing {'; '.join(missing)}")
-
-
-def _compare(path: Path, what: str, then: dict[str, Any], now: dict[str, Any]) -> None:
-    differences = [
-        f"{key} was {then.get(key)!r} and is {now.get(key)!r}"
-        for key in sorted(then.keys() | now.keys())
-        if then.get(key) != now.get(key)
-    ]
-    if differences:
-        raise ValueError(f"{path} is of another run; {what}: " + "; ".join(differences))
-
-
-def _compare_tensors(path: Path, wanted: dict[str, Tensor], there: dict[str, Tensor]) -> None:
-    wrong = misfits(kinds(wanted), kinds(there)) or clashes(wanted, there)
-    if wrong:
-        raise ValueError(f"{path} does not fit this model: " + "; ".join(wrong))
+    every = set().union(*entries.values())
+    wrong += [f"missing {start}{p}/{e}" for p, there in entries.items() for e in sorted(every - there)]
+    check_fits(path, wrong, "does not fit this optimizer")

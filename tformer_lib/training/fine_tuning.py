@@ -2,7 +2,7 @@
 
 import copy
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -15,6 +15,7 @@ from tformer_lib.models.bert import BERT
 from tformer_lib.models.classifiers import classifier_loss
 from tformer_lib.numbers import real, whole
 from tformer_lib.training.loop import fit
+from tformer_lib.training.plan import passed
 
 Model = TypeVar("Model", bound=nn.Module)
 
@@ -57,11 +58,7 @@ def fine_tune(
         ValueError: as `fit`; or if `warmup` is no share of the steps, or `dropout` no probability.
         TypeError: as `fit`.
     """
-    if steps is None:
-        if not isinstance(batches, Sized):
-            raise ValueError("these batches have no length: say how many steps=... to train")
-        steps = len(batches)
-    steps, seed = whole("steps", steps), whole("seed", seed, 0)
+    steps, seed = whole("steps", passed(batches) if steps is None else steps), whole("seed", seed, 0)
     warmup = real("warmup is a share of the steps: it", warmup, "[0, 1]")
     with _seeded(bert, seed):
         model = head(copy.deepcopy(bert) if dropout is None else with_dropout(bert, dropout))

@@ -22,6 +22,7 @@ from tformer_lib.training.plan import (
     check_folder,
     check_loss,
     clip_gradients,
+    passed,
     trainable,
 )
 from tformer_lib.training.seeds import random_state, set_random_state
@@ -33,17 +34,10 @@ def fit(
     batches: Iterable[Any],
     *,
     steps: int | None = None,
-    lr: float = 3e-3,
-    weight_decay: float = 0.01,
-    warmup: int = 50,
-    clip: float | None = 1.0,
-    optimizer: str = "adamw",
-    betas: tuple[float, float] = (0.9, 0.999),
-    momentum: float = 0.95,
-    min_lr_ratio: float = 0.0,
     progress: bool | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: int = 100,
+    **numbers: Any,
 ) -> History:
     """For each batch: theta <- theta - step(grad of loss_fn(model, batch)), with clipping and a schedule.
 
@@ -55,17 +49,6 @@ def fit(
         loss_fn: called as `loss_fn(model, batch)`, returns a scalar.
         batches: anything to loop over. A list or a loader is begun again when it runs out.
         steps: how many batches to train on; one pass if None, which `batches` must have a length for.
-        lr: the peak learning rate, at the end of the warm-up.
-        weight_decay: on parameters of two or more dimensions.
-        warmup: the number of steps over which the learning rate climbs.
-        clip: the norm to which a longer gradient is shortened (Pascanu et al. 2013); no clipping if None.
-        optimizer: "adamw", for all parameters (Loshchilov and Hutter 2019); or "muon" (Jordan et al. 2024)
-            for the weight of each `nn.Linear` inside a `Transformer` or `Block`, and AdamW for the
-            rest: embeddings, positions, heads, tied or not, biases, norms, and what stands outside the
-            stack. One `lr` serves both, see `make_optimizers`.
-        betas: AdamW's; a smaller second one forgets the sizes of early gradients sooner.
-        momentum: Muon's; a smaller one follows the gradient more closely, as a short run needs.
-        min_lr_ratio: the share of the peak learning rate at which the cosine ends.
         progress: whether to draw a bar on stderr; if None, only where stderr is a terminal. A notebook is
             none, so that no bar is stored in it: say True there to watch.
         checkpoint: a folder. Every `checkpoint_every` steps and at the end the run is saved in it, and a
@@ -75,36 +58,21 @@ def fit(
             give the same again when the program is run again, as `RandomWindows`, a list, a seeded loader
             without worker processes do. A finished run is loaded and trained no further.
         checkpoint_every: the number of steps between checkpoints.
+        **numbers: those of `tformer_lib.training.plan.Plan`: lr, weight_decay, warmup, clip, optimizer,
+            betas, momentum and min_lr_ratio.
 
     Returns:
         The loss, the gradient's norm before clipping, and the learning rate of each step.
 
     Raises:
         ValueError: if there is no batch, or `steps` is neither given nor known, or the loss is no scalar or
-            does not depend on the model, or no parameter wants a gradient, or the optimiser is unknown, or
-            Muon finds nothing to train, or a number is out of bounds (each must be finite; `lr` and
-            `weight_decay` are at least 0, `clip` is positive, `betas` and `momentum` lie in [0, 1),
-            `min_lr_ratio` in [0, 1]); if the checkpoint is a file, is damaged, or is of another model, other
-            batches or other arguments than these. Model and optimiser then are as they were.
-        TypeError: if a number is none, or `warmup` is a share of the steps instead of their number; if the
-            loss is no tensor.
+            does not depend on the model, or no parameter wants a gradient, or Muon finds nothing to train;
+            if the checkpoint is a file, is damaged, or is of another model, other batches or other arguments
+            than these. Model and optimiser then are as they were. As well as `Plan`.
+        TypeError: if the loss is no tensor; or as `Plan`.
         FloatingPointError: if a loss or a gradient is not finite; the message names the step.
     """
-    if steps is None:
-        if not isinstance(batches, Sized):
-            raise ValueError("these batches have no length: say how many steps=... to train")
-        steps = len(batches)
-    plan = Plan(
-        steps=steps,
-        lr=lr,
-        weight_decay=weight_decay,
-        warmup=warmup,
-        clip=clip,
-        optimizer=optimizer,
-        betas=betas,
-        momentum=momentum,
-        min_lr_ratio=min_lr_ratio,
-    )
+    plan = Plan(steps=passed(batches) if steps is None else steps, **numbers)
     steps, checkpoint_every = plan.steps, whole("checkpoint_every", checkpoint_every, 1)
     if not hasattr(batches, "__iter__") and not hasattr(batches, "__getitem__"):
         raise TypeError(f"batches must be something to loop over, got {brief(batches)}")

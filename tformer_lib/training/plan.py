@@ -1,7 +1,7 @@
 """What the loops on one process and on many have in common: the numbers of a run, and one step of it."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,22 +15,38 @@ from tformer_lib.training.optimizers import make_optimizers, warmup_cosine
 
 @dataclass(kw_only=True)
 class Plan:
-    """The numbers of a training run; `fit` says what each of them means.
+    """The numbers of a training run: `fit`, `fit_distributed` and the command take them by these names.
+
+    Args:
+        steps: how many batches to train on.
+        lr: the peak learning rate, at the end of the warm-up.
+        weight_decay: on parameters of two or more dimensions.
+        warmup: the number of steps over which the learning rate climbs.
+        clip: the norm to which a longer gradient is shortened (Pascanu et al. 2013); no clipping if None.
+        optimizer: "adamw", for all parameters (Loshchilov and Hutter 2019); or "muon" (Jordan et al. 2024)
+            for the weight of each `nn.Linear` inside a `Transformer` or `Block`, and AdamW for the rest:
+            embeddings, positions, heads, tied or not, biases, norms, and what stands outside the stack.
+            One `lr` serves both, see `make_optimizers`.
+        betas: AdamW's; a smaller second one forgets the sizes of early gradients sooner.
+        momentum: Muon's; a smaller one follows the gradient more closely, as a short run needs.
+        min_lr_ratio: the share of the peak learning rate at which the cosine ends.
 
     Raises:
-        TypeError: if a number is none.
-        ValueError: if there is no step, or a number is out of bounds.
+        TypeError: if a number is none, or `warmup` is a share of the steps instead of their number.
+        ValueError: if there is no step, or a number is out of bounds: each must be finite, `lr` and
+            `weight_decay` at least 0, `clip` positive, `betas` and `momentum` in [0, 1), `min_lr_ratio` in
+            [0, 1].
     """
 
     steps: int
-    lr: float
-    weight_decay: float
-    warmup: int
-    clip: float | None
-    optimizer: str
-    betas: tuple[float, float]
-    momentum: float
-    min_lr_ratio: float
+    lr: float = 3e-3
+    weight_decay: float = 0.01
+    warmup: int = 50
+    clip: float | None = 1.0
+    optimizer: str = "adamw"
+    betas: tuple[float, float] = (0.9, 0.999)
+    momentum: float = 0.95
+    min_lr_ratio: float = 0.0
 
     def __post_init__(self) -> None:
         self.steps = whole("steps", self.steps)
@@ -51,14 +67,8 @@ class Plan:
 
     def make_optimizers(self, model: nn.Module) -> list[torch.optim.Optimizer]:
         """The optimisers of a model's parameters."""
-        return make_optimizers(
-            model,
-            self.optimizer,
-            lr=self.lr,
-            weight_decay=self.weight_decay,
-            betas=self.betas,
-            momentum=self.momentum,
-        )
+        numbers = {name: getattr(self, name) for name in ("lr", "weight_decay", "betas", "momentum")}
+        return make_optimizers(model, self.optimizer, **numbers)
 
     def move(self, optimizers: Sequence[torch.optim.Optimizer], step: int) -> float:
         """One step of each optimiser at the learning rate of `step`, which is returned."""
@@ -68,6 +78,17 @@ class Plan:
                 group["lr"] = rate
             optimizer.step()
         return rate
+
+
+def passed(batches: Any) -> int:
+    """The steps of one pass.
+
+    Raises:
+        ValueError: if the batches do not know how many they are.
+    """
+    if not isinstance(batches, Sized):
+        raise ValueError("these batches have no length: say how many steps=... to train")
+    return len(batches)
 
 
 def trainable(model: nn.Module) -> list[Tensor]:

@@ -21,9 +21,9 @@ import torch
 from tformer_book.kit.data.text import shakespeare_plays
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs
-from tformer_lib.train.log import read_log
-from tformer_lib.train.settings import Settings
-from tformer_lib.train.steps import trained
+from tformer_lib.runs.log import read_log
+from tformer_lib.runs.settings import Settings
+from tformer_lib.runs.steps import trained
 from tformer_lib.training import count_parameters
 
 SEEDS, STEPS = (0, 1, 2), 150

@@ -237,7 +237,7 @@ def test_what_the_cache_holds(script, text, unrun):
     rows = {row["name"]: row for row in script.cache(text)}
     assert rows["latents"]["cached"] == rows["1 heads of keys and values"]["cached"] == 256
     layer = script.Latent(MODERN.config, rotary=Rotary(32, 100.0)).self_attention
-    assert 4 * layer.cached_per_token == 256
+    assert 4 * (layer.d_latent + layer.d_rotary) == 256
 
 
 def test_an_active_model_counts_what_a_token_uses(script):

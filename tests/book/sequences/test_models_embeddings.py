@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tformer_book.sequences.models.embeddings import SkipGram, neighbours, ppmi_embeddings, skip_gram_loss
-from tformer_lib.data.skip_grams import SkipGramBatches, skip_gram_pairs
+from tformer_lib.data.skip_grams import skip_gram_pairs
 from tformer_lib.training import fit
 
 TIGHT = {"rtol": 0, "atol": 1e-10}
@@ -44,11 +44,20 @@ def test_the_loss_begins_at_that_of_a_coin():
     assert skip_gram_loss(model, batch).item() == pytest.approx(3 * math.log(2))
 
 
+def batches(centres, contexts, size, steps):
+    """Pairs drawn at random, with five words of noise each, from the unigram^0.75."""
+    generator, noise = torch.Generator().manual_seed(0), torch.bincount(contexts).double().pow(0.75)
+    for _ in range(steps):
+        chosen = torch.randint(len(centres), (size,), generator=generator)
+        drawn = noise.multinomial(5 * size, replacement=True, generator=generator)
+        yield centres[chosen], contexts[chosen], drawn.view(size, 5)
+
+
 def test_skip_gram_learns_topics():
     pairs = skip_gram_pairs(topics(), window=4, subsample=0)
     torch.manual_seed(0)
     model = SkipGram(30, 8)
-    fit(model, skip_gram_loss, SkipGramBatches(pairs, batch=512, steps=150), lr=0.02, weight_decay=0.0)
+    fit(model, skip_gram_loss, [*batches(*pairs, 512, 150)], lr=0.02, weight_decay=0.0)
     assert same_topic(model.embed.weight.detach()) > 0.95
     assert model.neighbours(3, 9) == neighbours(model.embed.weight.detach(), 3, 9)
 

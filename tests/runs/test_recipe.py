@@ -21,14 +21,14 @@ import torch.nn.functional as F
 from tformer_lib.data.shard_writing import END, make_tokenizer
 from tformer_lib.data.shards import ShardBatches, Shards
 from tformer_lib.models.language import language_loss
+from tformer_lib.runs import log as logs
+from tformer_lib.runs import steps, words
+from tformer_lib.runs.log import read_log
+from tformer_lib.runs.scoring import text_nats
+from tformer_lib.runs.settings import Settings
+from tformer_lib.runs.words import shown
 from tformer_lib.tokenizers import BPETokenizer, CharTokenizer
-from tformer_lib.train import log as logs
-from tformer_lib.train import steps, words
-from tformer_lib.train.__main__ import main, parse
-from tformer_lib.train.log import read_log
-from tformer_lib.train.scoring import text_nats
-from tformer_lib.train.settings import Settings
-from tformer_lib.train.words import shown
+from tformer_lib.train import main, parse
 from tformer_lib.training import fit, seed_everything
 from tformer_lib.training.optimizers import warmup_cosine
 
@@ -685,7 +685,7 @@ def test_text_of_a_run_that_is_read_only_is_not_lost(copy, monkeypatch, capsys):
         raise PermissionError(errno.EROFS, os.strerror(errno.EROFS), str(path))
 
     monkeypatch.setattr(steps, "replace_file", refuses)
-    monkeypatch.setattr("tformer_lib.train.card.replace_file", refuses)
+    monkeypatch.setattr("tformer_lib.runs.card.replace_file", refuses)
     capsys.readouterr()
     assert main(["sample", f"--out={copy}", "--sample.prompts=the cat", "--sample.tokens=3"]) == 0
     written = capsys.readouterr()

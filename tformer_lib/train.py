@@ -11,14 +11,15 @@ import sys
 import time
 import warnings
 from collections.abc import Sequence
+from dataclasses import fields
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from tformer_lib.train.settings import GROUPS, Settings, every_setting
+from tformer_lib.runs.settings import Settings, helps
 
-STEPS = {  # functions of `tformer_lib.train.steps`
+STEPS = {  # functions of `tformer_lib.runs.steps`
     "tokenise": ("tokenise",),
     "train": ("check", "train"),
     "evaluate": ("evaluate", "report"),
@@ -53,8 +54,12 @@ def make_parser() -> Any:
     )
     parser.add_argument("step", nargs="?", choices=[*STEPS], default="all", help="one step, or all of them")
     parser.add_argument("--config", action="config", help="a file of settings (YAML or JSON)")
-    for name, type_, default, text in every_setting():
-        parser.add_argument(f"--{name}", type=type_, default=default, help=text)
+    parser.add_class_arguments(Settings, as_group=False)
+    for name, group in (parser.groups or {}).items():
+        group.title = str(getattr(Settings(), name).__doc__).strip(".")
+    lines = helps()
+    for action in parser._actions:  # it would take them from docstrings, with one more package
+        action.help = lines.get(action.dest, action.help)
     return parser
 
 
@@ -68,7 +73,7 @@ def parse(arguments: Sequence[str] | None = None) -> tuple[str, Settings]:
 
     parser = make_parser()
     arguments = sys.argv[1:] if arguments is None else list(arguments)
-    known = [*(name for name, *_ in every_setting()), "config", "print_config", "help"]
+    known = [*helps(), "config", "print_config", "help"]
     for name in (a[2:].partition("=")[0] for a in arguments if a.startswith("--")):
         if name not in known:
             raise ValueError(_unknown(name, known))
@@ -77,14 +82,14 @@ def parse(arguments: Sequence[str] | None = None) -> tuple[str, Settings]:
             parser.parse_path(str(file))
         except (ArgumentError, TypeError, OSError, UnicodeError) as error:
             text = " ".join(str(error).split())
-            wrong = re.search(r"Option '(.+?)' is not accepted", text)
-            raise ValueError(f"{file}: {_unknown(wrong[1], known) if wrong else text}") from error
+            wrong = re.search(r"(?:Group '(.+?)' does not accept o|O)ption '(.+?)'", text)
+            name = ".".join(filter(None, wrong.groups())) if wrong else ""
+            raise ValueError(f"{file}: {_unknown(name, known) if wrong else text}") from error
     try:
         found = parser.parse_args(arguments).as_dict()
     except (ArgumentError, TypeError) as error:
         raise ValueError(" ".join(str(error).split())) from error
-    content = {name: found[name] for name in (*GROUPS, "out", "device")}
-    return found["step"], Settings.from_dict(content)
+    return found["step"], Settings.from_dict({each.name: found[each.name] for each in fields(Settings)})
 
 
 def _unknown(name: str, known: Sequence[str]) -> str:
@@ -120,9 +125,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         complain(str(error))
         return 2
     # imported here, since they need what `check_installed` looked for
-    from tformer_lib.train import steps
-    from tformer_lib.train.group import RunError, process_group, rank
-    from tformer_lib.train.words import explained
+    from tformer_lib.runs import steps
+    from tformer_lib.runs.group import RunError, process_group
+    from tformer_lib.runs.words import explained
+    from tformer_lib.scale.together import rank
 
     try:
         with process_group():

@@ -1,19 +1,22 @@
 """The processes of one run: what the first does for all, and how all learn of an error."""
 
+import functools
 import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
 from filelock import FileLock, Timeout
 
+from tformer_lib.scale.together import gather, rank
 from tformer_lib.training.seeds import default_device
 
+Work = TypeVar("Work", bound=Callable[..., Any])
 LAUNCHER = os.getppid()  # which started this process
 PATIENCE = timedelta(hours=12)  # the first process may have long texts to cut
 
@@ -62,16 +65,6 @@ def end_with_launcher(interval: float = 1.0) -> threading.Event:
     return done
 
 
-def rank() -> int:
-    """The number of this process."""
-    return dist.get_rank() if dist.is_initialized() else 0
-
-
-def processes() -> int:
-    """How many there are."""
-    return dist.get_world_size() if dist.is_initialized() else 1
-
-
 def first(work: Callable[[], Any]) -> Any:
     """What process 0 makes of `work`, while the others wait; they get None.
 
@@ -95,6 +88,16 @@ def first(work: Callable[[], Any]) -> Any:
     if fault is None or isinstance(fault, EXPECTED):
         raise RunError(text) from fault
     raise fault
+
+
+def by_first(work: Work) -> Work:
+    """A function that process 0 calls alone, while the others wait as in `first`."""
+
+    @functools.wraps(work)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        return first(lambda: work(*args, **kwargs))
+
+    return called  # type: ignore[return-value]
 
 
 @contextmanager
@@ -123,11 +126,7 @@ def alone_in(folder: Path) -> Iterator[None]:
 
 def total(value: float) -> float:
     """The sum of the values of all processes, which call this together."""
-    if not dist.is_initialized():
-        return value
-    found: list[Any] = [None] * processes()
-    dist.all_gather_object(found, value)
-    return sum(found)
+    return sum(gather(value))
 
 
 def device_for(name: str | None) -> torch.device:

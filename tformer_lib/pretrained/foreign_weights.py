@@ -15,6 +15,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from tformer_lib.comparison import check_fits, kinds, misfits
 from tformer_lib.files import parse_json
 from tformer_lib.pretrained.settings import Settings
 
@@ -97,11 +98,6 @@ def _read(path: Path) -> dict[str, Tensor]:
         raise ValueError(f"{path} is no safetensors file, or not a whole one: {error}") from error
 
 
-def _is_finite(tensor: Tensor, dtype: torch.dtype) -> bool:
-    """Whether all numbers are finite, in this dtype as well."""
-    return bool(tensor.to(dtype).isfinite().all())
-
-
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
@@ -166,30 +162,28 @@ def fill(
             or differs from what it should be a copy of, or if a parameter is not filled; the message names
             all of these.
     """
-    sources = list(sources)
+    sources, copies = list(sources), {} if copies is None else copies
     expected = {source.name: source for source in sources}
-    copies = {} if copies is None else copies
     targets = [target for source in expected.values() for target in source.targets]
     wanted = model.state_dict()
     if len(set(targets)) < len(targets) or len(expected) < len(sources):
         raise AssertionError("a tensor is read twice, or a parameter is filled twice")
-    wrong = [f"missing {name}" for name in expected if name not in tensors]
-    for name in sorted(tensors.keys() - expected.keys()):
-        if name in copies:
-            if copies[name] in tensors and not torch.equal(tensors[name], tensors[copies[name]]):
-                wrong.append(f"{name} should equal {copies[name]}, to which it is tied, and does not")
-        elif not re.fullmatch(ignored, name):
-            wrong.append(f"left over {name}")
-    for name in sorted(tensors.keys() & expected.keys()):
-        if tuple(tensors[name].shape) != expected[name].shape:
-            wrong.append(f"{name} has shape {tuple(tensors[name].shape)}, not {expected[name].shape}")
-        elif not tensors[name].is_floating_point():
-            wrong.append(f"{name} holds {tensors[name].dtype}, not floating-point numbers")
-        elif not _is_finite(tensors[name], dtype):
-            wrong.append(f"{name} holds NaN, or numbers that are infinite as {dtype}")
+    unread = tensors.keys() - expected.keys()
+    spare = {name for name in unread if name in copies or re.fullmatch(ignored, name)}
+    used = {name: tensor for name, tensor in tensors.items() if name not in spare}
+    wrong = misfits({source.name: (source.shape, None) for source in sources}, kinds(used))
+    wrong += [
+        f"{name} should equal {copies[name]}, to which it is tied, and does not"
+        for name in sorted(spare & copies.keys())
+        if copies[name] in tensors and not torch.equal(tensors[name], tensors[copies[name]])
+    ]
+    wrong += [
+        f"{name} holds NaN, or numbers that are infinite as {dtype}"
+        for name in sorted(used.keys() & expected.keys())
+        if used[name].is_floating_point() and not used[name].to(dtype).isfinite().all()
+    ]
     wrong += [f"nothing fills {name}" for name in sorted(wanted.keys() - set(targets))]
-    if wrong:
-        raise ValueError(f"{where} does not fit the model that it describes: " + "; ".join(wrong))
+    check_fits(where, wrong, "does not fit the model that it describes")
     state = {}
     for name, source in expected.items():
         for target, value in zip(source.targets, source.convert(tensors[name]), strict=True):

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from tformer_lib.files import replace_file
-from tformer_lib.train.group import first, rank, total
+from tformer_lib.runs.group import first, total
+from tformer_lib.scale.together import rank
 from tformer_lib.training.history import History
 
 COLUMNS = ("step", "loss", "grad_norm", "lr", "tokens", "processor_seconds", "held_out")

@@ -1,13 +1,15 @@
-"""Whether the tensors of a checkpoint fit a model: what every loader asks before it changes anything."""
+"""What a checkpoint holds against what a model needs: every loader asks here before it changes anything."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
-Kind = tuple[tuple[int, ...], torch.dtype]
+from tformer_lib.numbers import brief
+
+Kind = tuple[tuple[int, ...], torch.dtype | None]  # shape and dtype, or None: any float
 
 
 def plain_name(name: str) -> str:
@@ -16,20 +18,38 @@ def plain_name(name: str) -> str:
 
 
 def kinds(state: Mapping[str, Tensor]) -> dict[str, Kind]:
-    """Shape and dtype of each tensor."""
-    return {name: (tuple(value.shape), value.dtype) for name, value in state.items()}
+    """Shape and dtype of each tensor, in the order of their names."""
+    return {name: (tuple(state[name].shape), state[name].dtype) for name in sorted(state)}
 
 
 def misfits(wanted: Mapping[str, Kind], there: Mapping[str, Kind]) -> list[str]:
     """What is missing, left over, or of another shape or dtype there; empty if all fits."""
-    wrong = [f"missing {name}" for name in sorted(wanted.keys() - there.keys())]
+    wrong = [f"missing {name}" for name in wanted if name not in there]
     wrong += [f"left over {name}" for name in sorted(there.keys() - wanted.keys())]
-    wrong += [
-        f"{name} is {_said(there[name])} there and {_said(wanted[name])} here"
-        for name in sorted(wanted.keys() & there.keys())
-        if wanted[name] != there[name]
-    ]
+    for name in (name for name in wanted if name in there):
+        (shape, dtype), (its_shape, its_dtype) = wanted[name], there[name]
+        if dtype is None and shape != its_shape:
+            wrong.append(f"{name} has shape {its_shape}, not {shape}")
+        elif dtype is None and its_dtype is not None and not its_dtype.is_floating_point:
+            wrong.append(f"{name} holds {its_dtype}, not floating-point numbers")
+        elif dtype is not None and wanted[name] != there[name]:
+            wrong.append(f"{name} is {its_shape} {its_dtype} there and {shape} {dtype} here")
     return wrong
+
+
+def differences(then: Mapping[str, Any], now: Mapping[str, Any], said: str = "was") -> list[str]:
+    """Which entries of two dictionaries differ, and how; empty if none does."""
+    return [
+        f"{key} {said} {brief(then.get(key))} and is {brief(now.get(key))}"
+        for key in sorted(then.keys() | now.keys())
+        if then.get(key) != now.get(key)
+    ]
+
+
+def check_fits(where: Any, wrong: Collection[str], what: str = "does not fit this model") -> None:
+    """Raise a ValueError that says all that is wrong with the checkpoint in this place, if anything is."""
+    if wrong:
+        raise ValueError(f"{where} {what}: " + "; ".join(wrong))
 
 
 def sharing(state: Mapping[str, Tensor]) -> list[list[str]]:
@@ -72,7 +92,3 @@ def _same(a: Tensor, b: Tensor) -> bool:
 def _local(tensor: Tensor) -> Tensor:
     """This process's part of a tensor that several share out among them."""
     return tensor.to_local() if hasattr(tensor, "to_local") else tensor
-
-
-def _said(of: Kind) -> str:
-    return f"{of[0]} {of[1]}"

@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +22,16 @@ from tformer_lib.models.gpt import GPT
 from tformer_lib.models.initialisation import quiet_initialisation
 from tformer_lib.models.language import language_loss
 from tformer_lib.numbers import real, whole
-from tformer_lib.scale.checkpoints import steps_done
+from tformer_lib.runs.card import data_of, write_card
+from tformer_lib.runs.group import alone_in, by_first, device_for, first
+from tformer_lib.runs.log import Log
+from tformer_lib.runs.scoring import Score, reading, score
+from tformer_lib.runs.settings import ModelSettings, Settings
+from tformer_lib.runs.words import NOT_ALLOWED, say, shown, signs_of_life
 from tformer_lib.scale.distributed_fit import fit_distributed, whole_state
+from tformer_lib.scale.sharded_checkpoints import steps_done
+from tformer_lib.scale.together import processes
 from tformer_lib.tokenizers import BPETokenizer, CharTokenizer
-from tformer_lib.train.card import data_of, write_card
-from tformer_lib.train.group import alone_in, device_for, first, processes
-from tformer_lib.train.log import Log
-from tformer_lib.train.scoring import Score, reading, score
-from tformer_lib.train.settings import ModelSettings, Settings
-from tformer_lib.train.words import NOT_ALLOWED, say, shown, signs_of_life
 from tformer_lib.training import count_parameters, load_checkpoint, save_checkpoint, seed_everything
 from tformer_lib.training.checkpoints import has_checkpoint
 from tformer_lib.training.plan import Plan
@@ -81,14 +82,9 @@ def check(settings: Settings) -> None:
         )
 
 
-def tokenise(settings: Settings) -> None:
-    """Write the texts as shards, unless they are there."""
-    first(lambda: _tokenise(settings))
-
-
 def train(settings: Settings) -> None:
     """Train on the shards, from the last checkpoint on if there is one; nobody else does so meanwhile."""
-    first(lambda: _claim(settings))
+    _claim(settings)
     with alone_in(Path(settings.out)):
         _train(settings)
 
@@ -159,29 +155,14 @@ def _train(settings: Settings) -> None:
     first(lambda: None if finished else _keep(settings, state, shards))
 
 
-def evaluate(settings: Settings) -> None:
-    """What the held-out documents cost, into a file and onto stderr."""
-    first(lambda: _evaluate(settings))
-
-
 def evaluate_if_held_out(settings: Settings) -> None:
     """`evaluate`, unless the texts were all trained on, as with `data.held_out` 0."""
-    first(lambda: _evaluate(settings, required=False))
-
-
-def sample(settings: Settings) -> list[str]:
-    """What the model writes after each prompt, into a file and onto stdout."""
-    return first(lambda: _sample(settings)) or []
-
-
-def report(settings: Settings) -> None:
-    """Write the card of the run."""
-    first(lambda: _report(settings))
+    evaluate(settings, required=False)
 
 
 def report_if_allowed(settings: Settings) -> None:
     """`report`, where the model is a run's; where its folder may not be written, the card stays as it is."""
-    first(lambda: _report_if_allowed(settings))
+    report(settings, required=False)
 
 
 def build(model: ModelSettings, vocab_size: int) -> GPT:
@@ -218,12 +199,13 @@ def shards_folder(settings: Settings) -> Path:
 
 def _plan(settings: Settings) -> dict[str, Any]:
     """What `fit` is told too."""
-    names = ("steps", "lr", "weight_decay", "warmup", "clip", "optimizer", "momentum", "min_lr_ratio")
-    options = settings.train
+    options, names = settings.train, {each.name for each in fields(Plan)} - {"betas"}
     return {name: getattr(options, name) for name in names} | {"betas": (options.beta1, options.beta2)}
 
 
-def _tokenise(settings: Settings) -> None:
+@by_first
+def tokenise(settings: Settings) -> None:
+    """Write the texts as shards, unless they are there."""
     folder, data = shards_folder(settings), settings.data
     real("data.held_out", data.held_out, "[0, 1)")
     if data.folder is None:
@@ -316,6 +298,7 @@ def _outputs(settings: Settings) -> list[Path]:
     return found
 
 
+@by_first
 def _claim(settings: Settings) -> None:
     """Check the shards, and that the run in this folder, if there is one, is this run; note its settings."""
     shards = Shards(shards_folder(settings))
@@ -478,7 +461,9 @@ def _shards(settings: Settings) -> Shards:
     return shards
 
 
-def _evaluate(settings: Settings, required: bool = True) -> None:
+@by_first
+def evaluate(settings: Settings, required: bool = True) -> None:
+    """What the held-out documents cost, into a file and onto stderr."""
     network, shards = trained(settings)
     if not shards.tokens("held_out"):
         if not required:
@@ -498,7 +483,9 @@ def _evaluate(settings: Settings, required: bool = True) -> None:
     )
 
 
-def _sample(settings: Settings) -> list[str]:
+@by_first
+def sample(settings: Settings) -> list[str]:
+    """What the model writes after each prompt, into a file and onto stdout."""
     found = load_model(settings)
     options, texts = settings.sample, []
     device = next(found.network.parameters()).device
@@ -532,20 +519,12 @@ def _sample(settings: Settings) -> list[str]:
     return texts
 
 
-def _report_if_allowed(settings: Settings) -> None:
+@by_first
+def report(settings: Settings, required: bool = True) -> None:
+    """Write the card of the run."""
     out = Path(settings.out)
-    if not (out / SETTINGS).exists():
+    if not required and not (out / SETTINGS).exists():
         return
-    try:
-        _report(settings)
-    except OSError as error:
-        if error.errno not in NOT_ALLOWED:
-            raise
-        say(f"{out / CARD} stays as it is: {error.strerror}")
-
-
-def _report(settings: Settings) -> None:
-    out = Path(settings.out)
     network = load_model(settings).network
     data = _note(out).get("data") or data_of(_shards(settings))  # older runs did not note it
     then = _settings_of(out)
@@ -553,5 +532,10 @@ def _report(settings: Settings) -> None:
     settings = replace(then, data=settings.data, evaluate=settings.evaluate, sample=settings.sample)
     found = Score(**parse_json((out / SCORE).read_bytes())) if (out / SCORE).exists() else None
     texts = parse_json((out / SAMPLES).read_bytes()) if (out / SAMPLES).exists() else []
-    write_card(out / CARD, settings, data, count_parameters(network), found, texts, lengthened)
-    say(f"the card is {out / CARD}")
+    try:
+        write_card(out / CARD, settings, data, count_parameters(network), found, texts, lengthened)
+        say(f"the card is {out / CARD}")
+    except OSError as error:
+        if required or error.errno not in NOT_ALLOWED:
+            raise
+        say(f"{out / CARD} stays as it is: {error.strerror}")

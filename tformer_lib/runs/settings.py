@@ -1,7 +1,6 @@
 """What `python -m tformer_lib.train` can be told: a dataclass a part, a line of help a field."""
 
-from collections.abc import Iterator
-from dataclasses import MISSING, Field, asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, get_type_hints
 
 TRIFLES = {  # another value in the middle of a run changes nothing but the rounding
@@ -107,17 +106,20 @@ class EvaluateSettings:
 class SampleSettings:
     """What the model writes at the end."""
 
-    prompts: list[str] = field(
+    prompts: list[str] | str = field(
         default_factory=lambda: [""],
         metadata={
-            "help": "what it goes on from, one text or a list; an empty one is the beginning of a document",
-            "type": list[str] | str,
+            "help": "what it goes on from, one text or a list; an empty one is the beginning of a document"
         },
     )
     tokens: int = setting(200, "how many it writes, unless the document ends before")
     temperature: float = setting(0.8, "below 1 sharpens")
     top_p: float | None = setting(0.95, "the share of probability that stays")
     seed: int = setting(0, "of the draws")
+
+    def __post_init__(self) -> None:
+        if isinstance(self.prompts, str):  # one alone
+            object.__setattr__(self, "prompts", [self.prompts])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,9 +142,6 @@ class Settings:
         Raises:
             TypeError: if there is no such setting.
         """
-        sample = content.get("sample", {})
-        if isinstance(sample.get("prompts"), str):  # one alone
-            content = content | {"sample": sample | {"prompts": [sample["prompts"]]}}
         groups = {name: type_ for name, type_ in get_type_hints(cls).items() if name in GROUPS}
         return cls(**{k: groups[k](**v) if k in groups else v for k, v in content.items()})
 
@@ -159,18 +158,10 @@ class Settings:
 GROUPS = ("data", "tokenizer", "model", "train", "evaluate", "sample")
 
 
-def every_setting() -> Iterator[tuple[str, Any, Any, str]]:
-    """(name, type, default, help) of each, such as ("train.lr", float, 0.01, "the peak learning rate")."""
-    types = get_type_hints(Settings)
-    for part in fields(Settings):
-        if part.name not in GROUPS:
-            yield _described(part.name, part, types[part.name])
-            continue
-        hints = get_type_hints(types[part.name])
-        for each in fields(types[part.name]):
-            yield _described(f"{part.name}.{each.name}", each, hints[each.name])
-
-
-def _described(name: str, each: "Field[Any]", type_: Any) -> tuple[str, Any, Any, str]:
-    default = each.default if each.default_factory is MISSING else each.default_factory()
-    return name, each.metadata.get("type", type_), default, each.metadata["help"]
+def helps() -> dict[str, str]:
+    """The line of help of each setting, such as {"train.lr": "the peak learning rate", ...}."""
+    found = {each.name: each.metadata["help"] for each in fields(Settings) if each.metadata}
+    for name in GROUPS:
+        of = fields(get_type_hints(Settings)[name])
+        found |= {f"{name}.{each.name}": each.metadata["help"] for each in of}
+    return found

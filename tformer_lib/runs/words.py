@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tformer_lib.scale.checkpoints import steps_done
-from tformer_lib.train.group import RunError, rank
+from tformer_lib.runs.group import RunError
+from tformer_lib.scale.sharded_checkpoints import steps_done
+from tformer_lib.scale.together import rank
 
 EVERY = 5.0  # seconds between signs of life
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

@@ -13,7 +13,6 @@ The tensors are PyTorch's own format, `torch.distributed.checkpoint`.
 """
 
 import errno
-import hashlib
 import io
 import json
 import pickle
@@ -28,7 +27,6 @@ from pathlib import Path, PurePath
 from typing import Any
 
 import torch
-import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 from torch import Tensor, nn
 from torch.distributed.checkpoint.api import CheckpointException
@@ -39,11 +37,21 @@ from torch.distributed.checkpoint.state_dict import (
     set_state_dict,
 )
 
+from tformer_lib.comparison import (
+    Kind,
+    check_fits,
+    clashes,
+    differences,
+    kinds,
+    misfits,
+    plain_name,
+    sharing,
+)
 from tformer_lib.core.modes import plain
-from tformer_lib.files import parse_json, replace_file
+from tformer_lib.files import checksum_of, parse_json, replace_file
 from tformer_lib.numbers import brief, whole
+from tformer_lib.scale.together import each, gather, processes, raise_together, rank
 from tformer_lib.training.checkpoints import SERIES
-from tformer_lib.training.fitting import Kind, clashes, kinds, misfits, plain_name, sharing
 from tformer_lib.training.history import History
 from tformer_lib.training.seeds import check_random_state, random_state
 
@@ -89,17 +97,17 @@ def save_distributed(
             the checkpoint before it stays the latest. What fails in one process is an OSError or a
             ValueError in all others, so that none waits for it.
     """
-    folder, rank = Path(folder), _rank()
-    name = _from_first(f"step-{saved.step:08d}-{uuid.uuid4().hex[:8]}")
+    folder = Path(folder)
+    name = gather(f"step-{saved.step:08d}-{uuid.uuid4().hex[:8]}")[0]
     place = folder / name
     weights, moments = get_state_dict(model, list(optimizers))
-    states = {str(number): state for number, state in enumerate(_gather(random_state()))}
+    states = {str(number): state for number, state in enumerate(gather(random_state()))}
     tensors = {"model": weights, "optim": {"state": moments.get("state", {})}, "random": states}
     try:
         _write(folder, place, model, optimizers, tensors, saved)
     except (OSError, ValueError):
         pointer = folder / LATEST
-        if rank == 0 and not (pointer.exists() and name in pointer.read_text("utf8")):
+        if rank() == 0 and not (pointer.exists() and name in pointer.read_text("utf8")):
             shutil.rmtree(place, ignore_errors=True)  # half of it is of no use, and takes room
         raise
     return place
@@ -114,22 +122,22 @@ def _write(
     saved: Saved,
 ) -> None:
     """The files of a checkpoint in its folder, and then the pointer to it."""
-    rank, world, name = _rank(), _world(), place.name
-    _each(lambda: place.mkdir(parents=True, exist_ok=True))
+    name = place.name
+    each(lambda: place.mkdir(parents=True, exist_ok=True))
     with warnings.catch_warnings(), _plain_errors(place):
         warnings.filterwarnings("ignore", "torch.distributed is disabled")  # one process says so each time
-        dcp.save(tensors, storage_writer=dcp.FileSystemWriter(place), no_dist=world == 1)
-    mine = [*place.glob(f"__{rank}_*"), *([place / TABLE] if rank == 0 else [])]
-    sums = _gather(_each(lambda: {path.name: _checksum(path) for path in mine}))
+        dcp.save(tensors, storage_writer=dcp.FileSystemWriter(place), no_dist=processes() == 1)
+    mine = [*place.glob(f"__{rank()}_*"), *([place / TABLE] if rank() == 0 else [])]
+    sums = gather(each(lambda: {path.name: checksum_of(path) for path in mine}))
 
     def finish() -> None:
-        if rank:
+        if rank():
             return
         index = {
             "kind": KIND,
             "format": FORMAT,
             "step": whole("step", saved.step, 0),
-            "processes": world,
+            "processes": processes(),
             "settings": saved.settings,
             "batches": saved.batches,
             "optimizers": _movers(model, optimizers),
@@ -137,13 +145,13 @@ def _write(
             "files": {name: found for part in sums for name, found in part.items()},
         }
         replace_file(place / INDEX, json.dumps(index).encode())
-        pointer = {"kind": KIND, "folder": name, "sha256": _checksum(place / INDEX)}
+        pointer = {"kind": KIND, "folder": name, "sha256": checksum_of(place / INDEX)}
         replace_file(folder / LATEST, json.dumps(pointer).encode())
         for other in folder.iterdir():
             if other.name != name and FOLDER.fullmatch(other.name) and other.is_dir():
                 shutil.rmtree(other, ignore_errors=True)
 
-    _each(finish)  # nobody goes on, or returns, before the new one counts
+    each(finish)  # nobody goes on, or returns, before the new one counts
 
 
 @contextmanager
@@ -179,7 +187,7 @@ def steps_done(folder: str | Path) -> int:
 
 def has_distributed(folder: str | Path) -> bool:
     """Whether there is a checkpoint in the folder; all processes hear what process 0 sees."""
-    return _from_first((Path(folder) / LATEST).exists())
+    return gather((Path(folder) / LATEST).exists())[0]
 
 
 def load_distributed(
@@ -239,26 +247,26 @@ def open_distributed(
         parts = _read_table(place)
         if settings is not None:
             then, now = json.loads(json.dumps([index["settings"], settings]))
-            _compare_settings(place, *({k: s[k] for k in s if k not in free} for s in (then, now)))
-        _compare_parts(place, parts, model)
+            then, now = ({k: s[k] for k in s if k not in free} for s in (then, now))
+            check_fits(place, differences(then, now), "is of another run")
+        there = {name.removeprefix("model."): part for name, part in parts.items() if name[:6] == "model."}
+        check_fits(place, misfits(kinds(_weights(model)), there))
         shared = _weights_in_one_memory(model)
         if optimizers:
             _compare_moments(place, parts, index["optimizers"], model, optimizers)
         random = _room_for_random(place, parts, index["processes"])
     except (OSError, ValueError) as error:
         fault = error
-    _together(fault)
+    raise_together(fault)
     tied = {name: torch.empty_like(value) for name, value in shared.items()}
     _read(place, {"random": random, "model": tied})
     try:
-        wrong = clashes(shared, tied)
-        if wrong:
-            raise ValueError(f"{place} does not fit this model: " + "; ".join(wrong))
+        check_fits(place, clashes(shared, tied))
         for state in random.values():
             _check_random(place, state)
     except ValueError as error:
         fault = error
-    _together(fault)
+    raise_together(fault)
     saved = Saved(
         step=index["step"],
         history=History(**index["history"]),
@@ -285,7 +293,7 @@ def _read(place: Path, tensors: dict[str, Any]) -> None:
     """Fill the tensors with what the checkpoint holds of them."""
     with warnings.catch_warnings(), _plain_errors(place):
         warnings.filterwarnings("ignore", "torch.distributed is disabled")  # one process says so each time
-        dcp.load(tensors, storage_reader=dcp.FileSystemReader(place), no_dist=_world() == 1)
+        dcp.load(tensors, storage_reader=dcp.FileSystemReader(place), no_dist=processes() == 1)
 
 
 def _read_index(folder: Path) -> tuple[Path, dict[str, Any]]:
@@ -299,7 +307,7 @@ def _read_index(folder: Path) -> tuple[Path, dict[str, Any]]:
     place = folder / pointer["folder"]
     if not (place / INDEX).is_file():
         raise ValueError(f"{place} is no checkpoint, or not a whole one: {INDEX} is missing")
-    if _checksum(place / INDEX) != pointer["sha256"]:
+    if checksum_of(place / INDEX) != pointer["sha256"]:
         raise ValueError(f"{place / INDEX} is damaged: its checksum is not the one in {LATEST}")
     kinds: dict[str, type] = {"format": int, "step": int, "processes": int}
     kinds |= dict.fromkeys(("settings", "batches", "optimizers", "history", "files"), dict)
@@ -331,10 +339,10 @@ def _check_files(place: Path, files: dict[str, str]) -> None:
     """Each process compares its share of the files with their checksums."""
     if TABLE not in files or any(Path(name).name != name for name in files):
         raise ValueError(f"{place} is no checkpoint: its files are {brief(sorted(files))}")
-    for name in sorted(files)[_rank() :: _world()]:
+    for name in sorted(files)[rank() :: processes()]:
         if not (place / name).is_file():
             raise ValueError(f"{place} is not a whole checkpoint: {name} is missing")
-        if _checksum(place / name) != files[name]:
+        if checksum_of(place / name) != files[name]:
             raise ValueError(f"{place / name} is damaged: its checksum is not the one in {INDEX}")
 
 
@@ -363,29 +371,6 @@ def _read_table(place: Path) -> dict[str, Kind]:
         raise ValueError(f"{place / TABLE} is no table of a checkpoint's parts: {error}") from error
 
 
-def _compare_settings(place: Path, then: dict[str, Any], now: dict[str, Any]) -> None:
-    differences = [
-        f"{key} was {brief(then.get(key))} and is {brief(now.get(key))}"
-        for key in sorted(then.keys() | now.keys())
-        if then.get(key) != now.get(key)
-    ]
-    if differences:
-        raise ValueError(f"{place} is of another run: " + "; ".join(differences))
-
-
-def _compare_parts(
-    place: Path,
-    parts: dict[str, Kind],
-    model: nn.Module,
-) -> None:
-    """The tensors of the model are those here."""
-    start = "model."
-    there = {name.removeprefix(start): part for name, part in parts.items() if name.startswith(start)}
-    wrong = misfits(kinds(_weights(model)), there)
-    if wrong:
-        raise ValueError(f"{place} does not fit this model: " + "; ".join(wrong))
-
-
 def _compare_moments(
     place: Path,
     parts: dict[str, Kind],
@@ -394,20 +379,14 @@ def _compare_moments(
     optimizers: Sequence[torch.optim.Optimizer],
 ) -> None:
     """Each parameter is moved by an optimiser of the same kind, and what that remembers has its shape."""
-    now = _movers(model, optimizers)
-    wrong = [
-        f"{name} was moved by {then.get(name)} and is by {now.get(name)}"
-        for name in sorted(then.keys() | now.keys())
-        if then.get(name) != now.get(name)
-    ]
-    if wrong:
-        raise ValueError(f"{place} does not fit these optimizers: " + "; ".join(wrong))
+    now, start = _movers(model, optimizers), "optim.state."
+    wrong = differences(then, now, "was moved by")
     shapes = {plain_name(name): tuple(value.shape) for name, value in plain(model).named_parameters()}
-    start = "optim.state."
     for part, (shape, _) in parts.items():
         name = part.removeprefix(start).rpartition(".")[0]
-        if part.startswith(start) and (name not in now or shape not in ((), shapes[name])):
-            raise ValueError(f"{place} does not fit these optimizers: {part} has shape {shape}")
+        if part.startswith(start) and not wrong and (name not in now or shape not in ((), shapes[name])):
+            wrong = [f"{part} has shape {shape}"]
+    check_fits(place, wrong, "does not fit these optimizers")
 
 
 def _movers(model: nn.Module, optimizers: Sequence[torch.optim.Optimizer]) -> dict[str, str]:
@@ -450,56 +429,3 @@ def _check_random(place: Path, state: dict[str, Tensor]) -> None:
         check_random_state(state)
     except ValueError as error:
         raise ValueError(f"{place} is no checkpoint: {error}") from error
-
-
-def _checksum(path: Path) -> str:
-    """SHA-256 of a file, read piece by piece."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _rank() -> int:
-    return dist.get_rank() if dist.is_initialized() else 0
-
-
-def _world() -> int:
-    return dist.get_world_size() if dist.is_initialized() else 1
-
-
-def _gather(value: Any) -> list[Any]:
-    """The value of every process, in each of them."""
-    if _world() == 1:
-        return [value]
-    found: list[Any] = [None] * _world()
-    dist.all_gather_object(found, value)
-    return found
-
-
-def _from_first(value: Any) -> Any:
-    """What process 0 has."""
-    return _gather(value)[0]
-
-
-def _each(work: Callable[[], Any]) -> Any:
-    """What `work` returns in this process, once every process has done it; an error in one ends it in all."""
-    result, fault = None, None
-    try:
-        result = work()
-    except Exception as error:
-        fault = error
-    try:
-        _together(fault)
-    except ValueError:
-        if fault is not None:
-            raise fault  # noqa: B904  the one that was found here, as it is
-        raise
-    return result
-
-
-def _together(fault: Exception | None) -> None:
-    """Raise in every process what one of them found, if one did."""
-    found = _gather(None if fault is None else (type(fault), str(fault)))
-    first = next((each for each in found if each is not None), None)
-    if first is not None:
-        kind = first[0] if first[0] in (FileNotFoundError, ValueError) else ValueError
-        raise kind(first[1]) from fault

@@ -1,6 +1,7 @@
 """The card of a run: what a stranger must know of a model, in Markdown."""
 
 import platform
+from collections.abc import Iterator
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -12,11 +13,11 @@ import torch
 import tformer_lib
 from tformer_lib.data.shards import Shards
 from tformer_lib.files import replace_file
-from tformer_lib.train.group import processes
-from tformer_lib.train.log import read_log
-from tformer_lib.train.scoring import Score
-from tformer_lib.train.settings import GROUPS, Settings
-from tformer_lib.train.words import shown
+from tformer_lib.runs.log import read_log
+from tformer_lib.runs.scoring import Score
+from tformer_lib.runs.settings import GROUPS, Settings
+from tformer_lib.runs.words import shown
+from tformer_lib.scale.together import processes
 
 
 def data_of(shards: Shards) -> dict[str, Any]:
@@ -43,7 +44,6 @@ def write_card(
     lengthened: list[dict[str, int]],
 ) -> None:
     """Data, counts, settings, seeds, versions, loss, samples and processor-seconds, in one file."""
-    log = read_log(path.parent / "log.csv")
     train, held = data["train"], data["held_out"]
     lines = [
         f"# {path.resolve().parent.name}",
@@ -56,70 +56,22 @@ def write_card(
         f"- SHA-256 of the texts: `{data['texts']}`",
         f"- SHA-256 of the tokens' index: `{data['identity']}`",
         f"- tokenizer: {data['tokenizer']}",
-        *(
-            [f"- documents that are another one again, but for blanks: {data['duplicates']:,}"]
-            if data["duplicates"] is not None
-            else []
-        ),
-        "",
-        "| | documents | characters | tokens |",
-        "|---|---:|---:|---:|",
-        *(
-            f"| {name} | {part['documents']:,} | {part['characters']:,} | {part['tokens']:,} |"
-            for name, part in (("trained on", train), ("held out", held))
-        ),
-        "",
-        *(
-            [
-                "Held out: "
-                + ", ".join(f"`{name}`" for name in held["names"][:20])
-                + ("." if len(held["names"]) <= 20 else ", ..."),
-                "",
-            ]
-            if held["names"]
-            else []
-        ),
-        "## Result",
-        "",
     ]
-    if log:
-        end = log[-1]
-        lines += [
-            f"- trained for {int(end['step']):,} of {settings.train.steps:,} steps, which predicted "
-            f"{int(end['tokens']):,} tokens",
-            f"- loss of the last {settings.train.log_every} steps: {end['loss']:.4f} nats a token",
-            f"- processor-seconds of training, all processes: {end['processor_seconds']:.0f} "
-            "(work that was lost when a run was killed is not counted)",
-        ]
-    lines += [
-        f"- lengthened from {each['from']:,} to {each['to']:,} steps after step {each['after']:,}: from then "
-        "on the learning rates are those of the longer run"
-        for each in lengthened
-    ]
-    if not held["tokens"]:
-        lines.append("- nothing was held out: there is no score")
-    elif score is not None:
-        part = "all" if score.tokens == held["tokens"] else f"the first {score.tokens:,} tokens"
-        lines += [
-            f"- held out, {part}: {score.nats:.4f} nats a token",
-            "",
-            "| held out | bits a character |",
-            "|---|---:|",
-            f"| this model | {score.bits:.4f} |",
-            f"| one that knows how often each token comes | {score.counts_bits:.4f} |",
-            f"| one that knows how many there are | {score.nothing_bits:.4f} |",
-        ]
+    if data["duplicates"] is not None:
+        lines.append(f"- documents that are another one again, but for blanks: {data['duplicates']:,}")
+    lines += ["", "| | documents | characters | tokens |", "|---|---:|---:|---:|"]
+    for name, part in (("trained on", train), ("held out", held)):
+        lines.append(f"| {name} | {part['documents']:,} | {part['characters']:,} | {part['tokens']:,} |")
+    lines.append("")
+    if held["names"]:
+        names = ", ".join(f"`{name}`" for name in held["names"][:20])
+        lines += [f"Held out: {names}" + ("." if len(held["names"]) <= 20 else ", ..."), ""]
+    lines += ["## Result", "", *_result(read_log(path.parent / "log.csv"), settings, held, score, lengthened)]
     lines += ["", "## What it writes", ""]
+    fence = "`" * 4
     for prompt, text in zip(settings.sample.prompts, samples, strict=False):
-        fence = "`" * 4
-        lines += [
-            f"After `{prompt}`:" if prompt else "From the beginning:",
-            "",
-            fence,
-            shown(text),
-            fence,
-            "",
-        ]
+        start = f"After `{prompt}`:" if prompt else "From the beginning:"
+        lines += [start, "", fence, shown(text), fence, ""]
     lines += ["## Settings", "", "| setting | value |", "|---|---|"]
     content = asdict(settings)
     for group in GROUPS:
@@ -128,6 +80,41 @@ def write_card(
     lines += [f"- {name} {found}" for name, found in _versions().items()]
     lines += [f"- {processes()} process(es), {platform.machine()}, {platform.system()}", ""]
     replace_file(path, "\n".join(lines).encode())
+
+
+def _result(
+    log: list[dict[str, float]],
+    settings: Settings,
+    held: dict[str, Any],
+    score: Score | None,
+    lengthened: list[dict[str, int]],
+) -> Iterator[str]:
+    """What the training came to, line by line."""
+    if log:
+        end = log[-1]
+        yield (
+            f"- trained for {int(end['step']):,} of {settings.train.steps:,} steps, which predicted "
+            f"{int(end['tokens']):,} tokens"
+        )
+        yield f"- loss of the last {settings.train.log_every} steps: {end['loss']:.4f} nats a token"
+        yield (
+            f"- processor-seconds of training, all processes: {end['processor_seconds']:.0f} "
+            "(work that was lost when a run was killed is not counted)"
+        )
+    for each in lengthened:
+        yield (
+            f"- lengthened from {each['from']:,} to {each['to']:,} steps after step {each['after']:,}: from "
+            "then on the learning rates are those of the longer run"
+        )
+    if not held["tokens"]:
+        yield "- nothing was held out: there is no score"
+    elif score is not None:
+        part = "all" if score.tokens == held["tokens"] else f"the first {score.tokens:,} tokens"
+        yield f"- held out, {part}: {score.nats:.4f} nats a token"
+        yield from ("", "| held out | bits a character |", "|---|---:|")
+        yield f"| this model | {score.bits:.4f} |"
+        yield f"| one that knows how often each token comes | {score.counts_bits:.4f} |"
+        yield f"| one that knows how many there are | {score.nothing_bits:.4f} |"
 
 
 def _versions() -> dict[str, str]:
