@@ -6,13 +6,13 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.functional import cross_entropy, mse_loss
 
+from tformer_book.scale.pipeline import pipeline_order
 from tformer_lib import TransformerConfig
 from tformer_lib.core.masks import causal_mask
 from tformer_lib.core.positions import LearnedPositions
 from tformer_lib.models.gpt import GPT
 from tformer_lib.models.language import language_loss
 from tformer_lib.scale import launch, tensor_parallel, traffic
-from tformer_lib.scale.pipeline import pipeline_order
 
 
 def small_gpt(blocks=2, tied=True):

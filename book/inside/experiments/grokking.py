@@ -19,6 +19,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from tformer_book.inside.fourier import (
+    along_sum,
+    by_sum,
+    fourier_power,
+    frequencies_holding,
+    keep_frequencies,
+)
 from tformer_book.inside.models.modular_addition import (
     addition_table,
     answer_logits,
@@ -31,13 +38,6 @@ from tformer_book.inside.models.modular_addition import (
 )
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs
-from tformer_lib.analysis.fourier import (
-    along_sum,
-    by_sum,
-    fourier_power,
-    frequencies_holding,
-    keep_frequencies,
-)
 from tformer_lib.models.gpt import GPT
 from tformer_lib.training import seed_everything
 

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from tformer_book.inside.experiments.grokking import DECAY, LR, D, P, numbers_of, score, significant
+from tformer_book.inside.fourier import along_sum, fourier_power
 from tformer_book.inside.models.modular_addition import (
     addition_table,
     answer_logits,
@@ -26,7 +27,6 @@ from tformer_book.inside.models.modular_addition import (
 )
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs
-from tformer_lib.analysis.fourier import along_sum, fourier_power
 from tformer_lib.training import seed_everything
 
 SHARE, STEPS, EVERY, STRONGEST = 0.4, 2800, 100, 3

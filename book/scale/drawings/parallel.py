@@ -486,7 +486,7 @@ def pipeline_schedules(
     """Who works on which micro-batch when: stages down, time across; waiting is hatched.
 
     Args:
-        times: from a schedule's name to what `tformer_lib.scale.pipeline.pipeline_times` returns.
+        times: from a schedule's name to what `tformer_book.scale.pipeline.pipeline_times` returns.
         title: what it shows.
 
     Raises:

@@ -49,13 +49,13 @@ from torch import Tensor, nn
 from tformer_book.kit.data.text import shakespeare
 from tformer_book.kit.records import record, recorded
 from tformer_book.kit.runs import BUILD, Runs, rounded
+from tformer_book.scale.laws import bootstrap, bootstrap_isoflop, fit_isoflop, fit_parametric, interval
 from tformer_lib import TransformerConfig
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.positions import Rotary
 from tformer_lib.models.gpt import GPT
 from tformer_lib.models.initialisation import quiet_initialisation
 from tformer_lib.models.language import language_loss
-from tformer_lib.scale.laws import bootstrap, bootstrap_isoflop, fit_isoflop, fit_parametric, interval
 from tformer_lib.tokenizers import CharTokenizer
 from tformer_lib.training import count_parameters, fit, seed_everything
 

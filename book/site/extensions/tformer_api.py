@@ -31,6 +31,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 from chapters import chapters
 
 PACKAGE, BOOK = "tformer_lib", "tformer_book"
+PARTS = ("data", "drawings", "exercises", "models", "plots")  # of a chapter
 NO_MODULES = re.compile(r"\.(setup|experiments|site|card)\b")  # scripts, pictures of cards
 # What the package's modules import as they are imported; inside functions they may
 # import what they like.
@@ -182,24 +183,33 @@ def import_packages() -> list[str]:
 
 
 class ChapterModules(SphinxDirective):
-    """`{chapter-modules} drawings`: those of the kit, then of each chapter, in the contents' order."""
+    """`{chapter-modules} drawings`: those of the kit, then of each chapter, in the contents' order.
+
+    `{chapter-modules} others` are a chapter's modules that have no place of their own.
+    """
 
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
         """What autodoc says of each."""
         part = self.arguments[0]
-        lines = []
-        for owner in ("kit", *(chapter.name for chapter in chapters())):
-            wanted = re.compile(rf"{BOOK}\.{owner}\.{part}(?:_\w+)?(?:\.\w+)*")
-            lines += [
-                f".. automodule:: {name}" for name in self.config.tformer_modules if wanted.fullmatch(name)
-            ]
-        if not lines:
+        owners = ["kit", *(chapter.name for chapter in chapters())]
+        names = [name for owner in owners for name in self.config.tformer_modules if is_of(name, owner, part)]
+        if not names:
             raise self.error(f"no chapter has a module {part}")
+        lines = StringList([f".. automodule:: {name}" for name in names], source=self.env.docname)
         node = nodes.Element()
-        nested_parse_with_titles(self.state, StringList(lines, source=self.env.docname), node)
+        nested_parse_with_titles(self.state, lines, node)
         return node.children
+
+
+def is_of(module: str, owner: str, part: str) -> bool:
+    """Whether a module is this part of the kit or a chapter: `plots`, `plots_sound` and `plots.lens` are."""
+    if part == "others":
+        if owner == "kit" or not module.startswith(f"{BOOK}.{owner}."):
+            return False
+        return not any(is_of(module, owner, known) for known in PARTS)
+    return bool(re.fullmatch(rf"{BOOK}\.{owner}\.{part}(?:_\w+)?(?:\.\w+)*", module))
 
 
 def leave_out(app: Sphinx, what: str, name: str, obj: object, skip: bool, options) -> bool | None:

@@ -4,7 +4,7 @@ from tformer_book.scale.drawings import costs as scale_costs
 from tformer_book.scale.drawings import law as scale_law
 from tformer_book.scale.drawings import parallel as scale_parallel
 from tformer_book.scale.drawings import tuning as scale_tuning
-from tformer_lib.scale.pipeline import pipeline_order, pipeline_times
+from tformer_book.scale.pipeline import pipeline_order, pipeline_times
 
 
 def where_the_bytes_are(**changes):

@@ -3,7 +3,7 @@
 import pytest
 
 from tformer_book.kit.records import recorded
-from tformer_lib.scale.laws import fit_isoflop, fit_parametric
+from tformer_book.scale.laws import fit_isoflop, fit_parametric
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tformer_book.kit.plot_style import BookFigure
+from tformer_book.scale.laws import PowerLaw, fit_parabola
 from tformer_book.scale.plots.law import (
     best_sizes,
     exponents,
@@ -11,7 +12,6 @@ from tformer_book.scale.plots.law import (
     law_residuals,
     models_needed,
 )
-from tformer_lib.scale.laws import PowerLaw, fit_parabola
 
 SIZES = [1e4, 3e4, 1e5]
 

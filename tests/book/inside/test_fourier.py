@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from tformer_lib.analysis.fourier import (
+from tformer_book.inside.fourier import (
     along_sum,
     by_sum,
     clock_logits,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from tformer_lib.scale.laws import (
+from tformer_book.scale.laws import (
     ParametricLaw,
     bootstrap,
     bootstrap_isoflop,

@@ -8,8 +8,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from tformer_lib.scale import launch
-from tformer_lib.scale.noise_scale import (
+from tformer_book.scale.noise_scale import (
     BatchTradeOff,
     NoiseScale,
     fit_trade_off,
@@ -20,6 +19,7 @@ from tformer_lib.scale.noise_scale import (
     noise_from_gradients,
     noise_from_sizes,
 )
+from tformer_lib.scale import launch
 
 
 def half_squares(model, batch):

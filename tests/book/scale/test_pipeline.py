@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from tformer_lib.scale.pipeline import bubble, most_alive, pipeline_order, pipeline_times
+from tformer_book.scale.pipeline import bubble, most_alive, pipeline_order, pipeline_times
 
 
 @pytest.mark.parametrize("schedule", ["gpipe", "1f1b"])

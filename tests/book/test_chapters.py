@@ -1,0 +1,88 @@
+"""What chapters are: folders that stand alone, described by themselves, numbered by the contents."""
+
+import re
+
+import grimp
+import pytest
+import yaml
+from chapters import FILE, ROOT, by_docname, chapters, described, notebooks
+
+NAMES = [chapter.name for chapter in chapters()]
+
+
+def small_book(root, names=("one", "two"), listed=("one", "two"), **told):
+    """A book of which only the contents and the chapters' descriptions are there."""
+    entries = "".join(f"      - file: book/{name}/chapter\n" for name in listed)
+    root.mkdir(exist_ok=True)
+    (root / "_toc.yml").write_text(f"parts:\n  - caption: P\n    numbered: true\n    chapters:\n{entries}")
+    for name in names:
+        (root / "book" / name).mkdir(parents=True, exist_ok=True)
+        (root / "book" / name / FILE).write_text(yaml.safe_dump({"sentence": "S", "minutes": 5, **told}))
+        (root / "book" / name / "chapter.ipynb").touch()
+    return root
+
+
+def test_numbers_are_places_in_the_contents(tmp_path):
+    before = {c.name: c.number for c in chapters(small_book(tmp_path / "a"))}
+    after = {c.name: c.number for c in chapters(small_book(tmp_path / "b", "xyz", "xzy"))}
+    assert before == {"one": "0", "two": "1"}
+    assert after == {"x": "0", "z": "1", "y": "2"}
+
+
+def test_a_laboratory_belongs_to_its_chapter(tmp_path):
+    root = small_book(tmp_path)
+    (root / "book" / "two" / "laboratory.ipynb").touch()
+    assert by_docname(root)["book/two/laboratory"].number == "1"
+    assert [path.name for path in notebooks(root)] == ["chapter.ipynb", "chapter.ipynb", "laboratory.ipynb"]
+
+
+def test_contents_and_folders_agree(tmp_path):
+    with pytest.raises(ValueError, match="does not name the chapters two"):
+        chapters(small_book(tmp_path / "a", listed=("one",)))
+    with pytest.raises(ValueError, match="has the chapter book/two/chapter, and there is no"):
+        chapters(small_book(tmp_path / "b", names=("one",)))
+
+
+def test_a_description_is_complete_and_read(tmp_path):
+    (tmp_path / FILE).write_text("minutes: soon\nlength: 3\n")
+    wrong = "sentence is no str; minutes is no int; length is read by nobody"
+    with pytest.raises(ValueError, match=re.escape(wrong)):
+        described(tmp_path / FILE)
+
+
+@pytest.fixture(scope="module")
+def imports():
+    return grimp.build_graph("tformer_book", cache_dir=None)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_chapter_stands_alone(imports, name):
+    """It imports the kit and the library; only experiments, which are scripts, look at another's."""
+    strange = [
+        (module, other)
+        for module in imports.modules
+        if module.startswith(f"tformer_book.{name}.") and ".experiments" not in module
+        for other in imports.find_modules_directly_imported_by(module)
+        if other.split(".")[1] not in ("kit", name)
+    ]
+    assert strange == []
+
+
+def test_the_kit_knows_no_chapter(imports):
+    strange = [
+        (module, other)
+        for module in imports.modules
+        if module.startswith("tformer_book.kit.") and ".experiments" not in module
+        for other in imports.find_modules_directly_imported_by(module)
+        if other.split(".")[1] in NAMES
+    ]
+    assert strange == []
+
+
+def test_no_list_names_the_chapters():
+    """Only the contents do; what needs to know them asks `tools/chapters.py`."""
+    several = re.compile(
+        "|".join(rf"\b{name}\b" for name in NAMES if name not in ("inside", "scale", "attention"))
+    )
+    for path in [*(ROOT / "tools").glob("*.py"), *(ROOT / "book" / "site" / "extensions").glob("*.py")]:
+        assert len(set(several.findall(path.read_text("utf8")))) < 5, path
