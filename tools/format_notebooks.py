@@ -100,7 +100,7 @@ def formatted(path: Path) -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Formats, or says what is not formatted."""
     parser = argparse.ArgumentParser(description="Format the code of the notebooks.")
-    parser.add_argument("notebooks", nargs="*", type=Path, help="all of book/*.ipynb if none is named")
+    parser.add_argument("notebooks", nargs="*", type=Path, help="all of the book if none is named")
     parser.add_argument("--check", action="store_true", help="change nothing; end with 1 if something would")
     options = parser.parse_args(arguments)
     changed = []

@@ -26,6 +26,7 @@ from urllib.parse import urlsplit
 import yaml
 from address import current, site_of
 from build_site import ROOT, SITE, build, is_fresh
+from chapters import by_docname
 from pikepdf import Name, ObjectStreamMode, OutlineItem, Pdf, String
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome")
@@ -127,25 +128,28 @@ EXTRACT = """({mark, inside}) => {
 class Page:
     """A page of the site that is printed, and where it stands in the contents."""
 
-    name: str  # 02_attention
-    path: str  # book/02_attention.html
+    name: str  # attention, the chapter's folder; of another page its file
+    path: str  # book/attention/chapter.html
     part: str
     first: bool  # of its part
+    is_chapter: bool = False
 
     @property
     def pdf(self) -> str | None:
         """The name of its own PDF; only chapters have one."""
-        return f"{self.name}.pdf" if self.name[:2].isdigit() else None
+        return f"{self.name}.pdf" if self.is_chapter else None
 
 
 def printed_pages() -> list[Page]:
     """What the book holds, in the order of _toc.yml."""
-    toc = yaml.safe_load((ROOT / "_toc.yml").read_text("utf8"))
+    toc, of = yaml.safe_load((ROOT / "_toc.yml").read_text("utf8")), by_docname()
     pages = []
     for part in toc["parts"]:
         files = [chapter["file"] for chapter in part["chapters"]]
         kept = [file for file in files if not LEFT_OUT.fullmatch(file)]
-        pages += [Page(Path(file).name, f"{file}.html", part["caption"], file == kept[0]) for file in kept]
+        for file in kept:
+            name = of[file].name if file in of else Path(file).name
+            pages.append(Page(name, f"{file}.html", part["caption"], file == kept[0], file in of))
     return pages
 
 
@@ -355,7 +359,8 @@ def offer_everywhere(site: Path, folder: Path) -> None:
         if not PRINT_ITEM.search(text):
             continue
         up = os.path.relpath(folder, path.parent).replace(os.sep, "/")
-        own, book = folder / f"{path.stem}.pdf", folder / BOOK
+        name = path.parent.name if path.parent != site / "book" else path.stem
+        own, book = folder / f"{name}.pdf", folder / BOOK
         pdfs = {}
         if own.exists():
             pdfs[f"{up}/{own.name}"] = f"Chapter as PDF ({size_of(own)})"
@@ -381,7 +386,7 @@ def chromium() -> Iterator:
 
 
 def make(site: Path, folder: Path, only: list[str] | None = None, book: bool = True) -> None:
-    """Writes the PDFs into `folder`; `only` names chapters (02_attention), and leaves the book out."""
+    """Writes the PDFs into `folder`; `only` names chapters (attention), and leaves the book out."""
     config = yaml.safe_load((ROOT / "_config.yml").read_text("utf8"))
     title, author = config["title"], config["author"]
     pages = printed_pages()
@@ -412,7 +417,7 @@ def make(site: Path, folder: Path, only: list[str] | None = None, book: bool = T
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "only", nargs="*", metavar="CHAPTER", help="only these, as 02_attention, and not the book"
+        "only", nargs="*", metavar="CHAPTER", help="only these, as attention, and not the book"
     )
     parser.add_argument(
         "--to", type=Path, help="a folder for the PDFs; the site is left without links to them"

@@ -18,7 +18,7 @@ from tformer_lib.scale import launch
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # other processes need not find this file
 
-NOTEBOOK = Path(__file__).parents[2] / "book" / "14_scale.ipynb"
+NOTEBOOK = Path(__file__).parents[2] / "book" / "scale" / "chapter.ipynb"
 FLOAT32 = 2e-5  # of a loss
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import yaml
+from chapters import chapters
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -18,7 +19,7 @@ def toc_pages() -> list[str]:
 
 def chapter_pages() -> list[str]:
     """Those of them that carry a number."""
-    return [page for page in toc_pages() if Path(page).name[:2].isdigit()]
+    return [f"{chapter.docname}.html" for chapter in chapters()]
 
 
 def eventually(page, true: Callable[[], bool], within: float = 20.0) -> None:

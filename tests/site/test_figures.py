@@ -13,7 +13,7 @@ sys.path.insert(0, str(ROOT / "book" / "site" / "extensions"))
 import tformer_dark
 import tformer_figures
 
-PAGE = "book/05_positional_embeddings.html"
+PAGE = "book/positions/chapter.html"
 NAME = re.compile(r"fig-05-\d+-[a-z0-9-]+")
 SHOWN = "[...document.querySelectorAll('.tformer-figure img')].filter(i => i.offsetParent)"
 BLUE = "#0072b2"
@@ -63,10 +63,10 @@ def test_only_lines_and_type_change():
 @pytest.mark.parametrize(
     ("docname", "label", "chapter", "name"),
     [
-        ("book/02_attention", "fig-attention-kernel-fits", "ch-attention", "fig-02-3-kernel-fits"),
-        ("book/08b_modern_decoder", "fig-modern-race", "ch-modern-decoder", "fig-08b-3-race"),
-        ("book/11_image_gpt_and_sound", "fig-sound-mel", "ch-image-gpt", "fig-11-3-sound-mel"),
-        ("book/07_bert", "fig-bert", "ch-bert", "fig-07-3-bert"),
+        ("book/attention/chapter", "fig-attention-kernel-fits", "ch-attention", "fig-02-3-kernel-fits"),
+        ("book/modern_decoder/chapter", "fig-modern-race", "ch-modern-decoder", "fig-09-3-race"),
+        ("book/image_gpt/chapter", "fig-sound-mel", "ch-image-gpt", "fig-13-3-sound-mel"),
+        ("book/bert/chapter", "fig-bert", "ch-bert", "fig-07-3-bert"),
     ],
 )
 def test_a_file_is_named_by_chapter_number_and_label(docname, label, chapter, name):
@@ -162,7 +162,7 @@ def test_a_figure_is_saved_under_a_name(visit, kind):
 
 
 def test_the_code_of_a_figure_opens_below_its_caption(visit):
-    opened = visit("book/02_attention.html")
+    opened = visit("book/attention/chapter.html")
     page = opened.page
     caption = page.locator("#fig-attention-memory figcaption")
     button = caption.get_by_role("button", name=re.compile(r"^Code of Figure 2\.\d+$"))
@@ -186,6 +186,6 @@ def test_without_a_script_figures_are_shown_and_no_button_is(browser, address):
     page.goto(address + PAGE)
     assert page.locator(".tformer-figure img:visible").count() > 0
     assert page.locator(".tformer-files button:visible").count() == 0
-    page.goto(address + "book/02_attention.html")
+    page.goto(address + "book/attention/chapter.html")
     assert page.locator("div.cell:has(figure) > details.hide > summary:visible").count() > 0
     context.close()

@@ -4,8 +4,8 @@ import functools
 import importlib
 import inspect
 import json
-import pkgutil
 import re
+import sys
 from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
 
@@ -13,11 +13,15 @@ import lxml.html
 import pytest
 import yaml
 from bs4 import BeautifulSoup
+from chapters import by_docname, chapters
 from sphinx.util.inventory import InventoryFile
 
+import tformer_book
 import tformer_lib
 from tests.site.pages import ROOT, chapter_pages, toc_pages
-from tformer_book.kit.exercises.registry import CHAPTERS
+
+sys.path.insert(0, str(ROOT / "book" / "site" / "extensions"))
+from tformer_api import modules
 
 LOADED = (("script", "src"), ("img", "src"), ("source", "src"), ("iframe", "src"), ("link", "href"))
 NOT_LOADED = {"canonical", "author", "next", "prev", "index", "search"}
@@ -86,8 +90,8 @@ def repository() -> str:
 
 @pytest.mark.parametrize("path", chapter_pages())
 def test_numbers_are_the_chapter_s(site, path):
-    """In NN_slug the title, sections, figures, equations and exercises all count from NN; 08b is 8b."""
-    number = Path(path).name.split("_")[0].lstrip("0") or "0"
+    """The title, sections, figures, equations and exercises all count from the chapter's number."""
+    number = by_docname()[path.removesuffix(".html")].number
     page = soup(site / path)
     assert page.select_one("article h1").get_text().startswith(f"{number}. ")
     sections = [
@@ -120,18 +124,18 @@ def test_a_chapter_has_its_buttons_and_neighbours(site, path):
 
 
 def public_names() -> list[str]:
-    """Every public name of the package, by the module that defines it."""
+    """Every public name of the packages, by the module that defines it."""
     names = set()
-    chapters = {f"tformer_book.kit.exercises.{chapter}" for chapter in CHAPTERS}  # these hold answers
-    for info in pkgutil.walk_packages(tformer_lib.__path__, "tformer_lib."):
-        if info.name in chapters or info.name.split(".")[-1].startswith("_"):
+    answers = {f"tformer_book.{chapter.name}.exercises" for chapter in chapters()}
+    for found in (*modules(tformer_lib), *modules(tformer_book)):
+        if found in answers or found.split(".")[-1].startswith("_"):
             continue
-        module = importlib.import_module(info.name)
+        module = importlib.import_module(found)
         for name in getattr(module, "__all__", None) or vars(module):
             member = getattr(module, name)
             home = getattr(member, "__module__", None)
             defined = inspect.isclass(member) or inspect.isfunction(member)
-            if not name.startswith("_") and defined and str(home).startswith("tformer_lib"):
+            if not name.startswith("_") and defined and str(home).startswith(("tformer_lib", "tformer_book")):
                 names.add(f"{home}.{member.__qualname__}")
     return sorted(names)
 

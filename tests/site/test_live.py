@@ -4,6 +4,7 @@ import base64
 import gzip
 import json
 import math
+import posixpath
 import random
 import re
 from contextlib import nullcontext
@@ -14,6 +15,7 @@ import lxml.html
 import pytest
 import torch
 import yaml
+from chapters import notebooks
 
 from tests.site.pages import ROOT, eventually
 from tformer_book.attention.exercises import nadaraya_watson
@@ -216,7 +218,7 @@ def test_the_machines_models_are_counted_as_the_library_counts_them(maths, play)
             assert maths("forwardFlops", model, length) == wanted
     ours = MODERN.build(80)
     count = sum(p.numel() for p in ours.parameters())
-    counted = maths("parameters", models["This book's (8b)"])
+    counted = maths("parameters", models["This book's modern one"])
     heads = 2 * MODERN.config.n_blocks * 32  # the gains of queries and keys, which the machine has not
     assert sum(counted.values()) == count - heads
 
@@ -459,7 +461,7 @@ def test_nothing_in_a_picture_overlaps_or_leaves_it(play, path, scheme, width):
 
 
 def test_a_chapter_has_its_figure_behind_the_drawing_and_loads_nothing_before(visit):
-    page = visit("book/02_attention.html").page
+    page = visit("book/attention/chapter.html").page
     assert page.evaluate("() => window.TformerMaths === undefined")
     details = page.locator('details[data-try="soft-dictionary"]')
     after = details.evaluate("e => !!e.previousElementSibling.querySelector('#fig-attention-lookup')")
@@ -474,10 +476,10 @@ def test_pages_without_figures_have_no_script_for_them(site):
 
 
 def test_without_scripts_and_on_paper_there_is_the_drawing(visit):
-    page = visit("book/02_attention.html", scripts=False).page
+    page = visit("book/attention/chapter.html", scripts=False).page
     assert not page.locator('details[data-try="soft-dictionary"]').is_visible()
     assert page.locator("#fig-attention-lookup").is_visible()
-    page = visit("book/02_attention.html").page
+    page = visit("book/attention/chapter.html").page
     page.emulate_media(media="print")
     assert not page.locator('details[data-try="soft-dictionary"]').is_visible()
 
@@ -822,15 +824,15 @@ def test_what_the_exercise_and_the_tasks_say_of_silenced_heads():
 
 
 PLACES = [
-    ("07_bert", "attention-explorer", "BERT"),
-    ("09_translation", "attention-explorer", "translator"),
-    ("10_vit", "attention-explorer", "ViT"),
-    ("03_multi_head_self_attention", "live-model", ""),
-    ("08_gpt", "live-model", ""),
-    ("08b_modern_decoder", "live-model", ""),
-    ("06_transformer", "the-machine", ""),
+    ("bert/chapter", "attention-explorer", "BERT"),
+    ("translation/chapter", "attention-explorer", "translator"),
+    ("vit/chapter", "attention-explorer", "ViT"),
+    ("multi_head/chapter", "live-model", ""),
+    ("gpt/chapter", "live-model", ""),
+    ("modern_decoder/chapter", "live-model", ""),
+    ("transformer/chapter", "the-machine", ""),
     ("play", "online-softmax", ""),
-    ("14_scale", "calculator", ""),
+    ("scale/chapter", "calculator", ""),
     ("play", "sampler", ""),
 ]
 
@@ -1185,21 +1187,22 @@ def test_the_model_has_met_speakers_in_the_form_in_which_it_is_asked():
 
 def test_every_drawing_that_a_figure_stands_behind_is_there():
     names = re.compile(r'"name": "(fig-[\w-]+)"')
-    there = {
-        name for path in (ROOT / "book").glob("*.ipynb") for name in names.findall(path.read_text("utf8"))
-    }
+    there = {name for path in notebooks() for name in names.findall(path.read_text("utf8"))}
     assert {label for figure in FIGURES.values() for label in figure["after"]} <= there
 
 
 def exercises() -> dict[str, tuple[str, str]]:
     """Each exercise with a figure, by label: the page that it is on, and its text."""
     found = {}
-    for path in sorted((ROOT / "book").glob("*.ipynb")):
+    for path in notebooks():
         for cell in json.loads(path.read_text("utf8"))["cells"]:
             text = "".join(cell["source"])
             for box in re.findall(r"^:::\{exercise\}.*?^:::$", text, re.DOTALL | re.MULTILINE):
                 if " · figure · about " in box:
-                    found[re.search(r":label: (\S+)", box)[1]] = (path.stem, box)
+                    found[re.search(r":label: (\S+)", box)[1]] = (
+                        f"book/{path.parent.name}/{path.stem}.html",
+                        box,
+                    )
     return found
 
 
@@ -1228,21 +1231,22 @@ def test_an_exercise_begins_in_a_state_of_its_figure(play):
 
 @pytest.mark.parametrize(("name", "label"), BEGINS)
 def test_figures_and_exercises_name_each_other(site, name, label):
-    chapter = exercises()[label][0]
-    page = lxml.html.parse(site / "book" / f"{chapter}.html")
+    place = site / exercises()[label][0]
+    page = lxml.html.parse(place)
     box = page.xpath(f"//details[@id='{label}']")[0]
-    number = re.search(r"\d+b?\.\d+", box.xpath("./summary")[0].text_content())[0]
+    number = re.search(r"\d+\.\d+", box.xpath("./summary")[0].text_content())[0]
     link = box.xpath("./p/a[@data-opens]")[0]
     assert dict(parse_qsl(link.get("data-opens")))["try"] == name
     address, _, anchor = link.get("href").partition("#")
-    there = lxml.html.parse(site / "book" / address) if address else page
+    there = lxml.html.parse((place.parent / address).resolve()) if address else page
     assert there.xpath(f"//*[@id='{anchor}']")
     assert there.xpath(f"//details[@data-try='{name}']")
     boxes = [lxml.html.parse(site / PAGES[name])] + [page] * (not address)
-    for where, back in zip(boxes, (f"{chapter}.html#{label}", f"#{label}"), strict=False):
+    far = posixpath.relpath(exercises()[label][0], posixpath.dirname(PAGES[name]))
+    for where, back in zip(boxes, (f"{far}#{label}", f"#{label}"), strict=False):
         figure = where.xpath(f"//details[@data-try='{name}']")[0]
         found = [a for a in figure.xpath(".//p/a") if a.get("href") == back]
-        assert [re.search(r"[\d.b]+$", a.text_content())[0] for a in found] == [number]
+        assert [re.search(r"[\d.]+$", a.text_content())[0] for a in found] == [number]
         assert "this figure." in found[0].getparent().text_content()
 
 
@@ -1275,7 +1279,7 @@ def test_an_exercise_opens_its_figure_and_the_figure_its_exercise(visit):
 
 
 def test_without_scripts_an_exercise_leads_to_the_drawing(visit):
-    page = visit("book/02_attention.html", scripts=False).page
+    page = visit("book/attention/chapter.html", scripts=False).page
     link = page.locator("#ex-attention-unread a[data-opens]")
     assert link.get_attribute("href") == "#fig-attention-first-weights"
 
@@ -1334,10 +1338,10 @@ def test_the_bars_of_the_root_are_weights_and_gradients_of_autograd(visit, seed,
 
 
 def test_a_part_of_the_machine_says_its_shapes(visit):
-    page = visit("book/play.html#try=the-machine&model=This+book%27s+(8b)&heads=4&width=32&N=23").page
+    page = visit("book/play.html#try=the-machine&model=This+book%27s+modern+one&heads=4&width=32&N=23").page
     figure = page.locator('details[data-try="the-machine"]')
     figure.locator(".tl-said:not(:empty)").wait_for(timeout=20_000)
-    figure.get_by_label("Start from").select_option("This book's (8b)")
+    figure.get_by_label("Start from").select_option("This book's modern one")
     figure.get_by_label("Tokens read, N").fill("4.5")
     model, shapes = MODERN.build(80).eval(), {}
     for block in model.transformer.blocks:
@@ -1413,7 +1417,7 @@ def test_what_is_read_says_its_weight_when_it_is_chosen(play):
 
 @pytest.mark.parametrize("how", ["mouse", "finger"])
 def test_hands_can_be_dragged(visit, how):
-    page = visit("book/05_positional_embeddings.html#try=rotary-clocks").page
+    page = visit("book/positions/chapter.html#try=rotary-clocks").page
     figure = page.locator('details[data-try="rotary-clocks"]')
     figure.locator(".tl-said:not(:empty)").wait_for(timeout=20_000)
     eventually(page, lambda: 0 <= figure.bounding_box()["y"] <= 200)  # it comes into view

@@ -56,7 +56,7 @@ RUN_AXE = {  # in the dark only colours are other than in the light
 # Of a chapter's elements three in four are glyphs of formulas, which have no text of their own, parts of
 # drawings, which test_drawings.py looks at, and words of code, whose colours are one style sheet's: one page
 # shows all of these.
-CODE_SHOWN = "book/02_attention.html"
+CODE_SHOWN = "book/attention/chapter.html"
 # The pages of the library's names are made alike, and long: one of them has its colours looked at.
 API, COLOURS_SHOWN = "book/api/", "book/api/core.html"
 FEWER = """code => {
@@ -72,7 +72,7 @@ FEWER = """code => {
 KINDS = [
     path
     for path in PAGES
-    if Path(path).stem in ("index", "02_attention", "10_vit", "glossary", "claims", "core", "search")
+    if re.search(r"\b(index|attention/chapter|vit/chapter|glossary|claims|core|search)\.html", path)
 ]
 UNFOLD = """() => {
   for (const fold of document.querySelectorAll('details')) {

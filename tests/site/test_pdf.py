@@ -11,7 +11,7 @@ import pytest
 from tests.site.pages import ROOT
 
 TITLE, AUTHOR = "Transformers by Construction", "The authors of Transformers by Construction"
-CHAPTER = "03_multi_head_self_attention"  # it has solutions, wide formulas and the library's long lines
+CHAPTER = "multi_head"  # it has solutions, wide formulas and the library's long lines
 HIDDEN = {"hide-input", "remove-input", "hide-cell", "remove-cell", "answer"}
 
 
@@ -28,7 +28,7 @@ def printer(browser, site):
 @pytest.fixture(scope="module")
 def pages() -> list[make_pdf.Page]:
     """A book of three short pages."""
-    wanted = ("00_notation", CHAPTER, "bibliography")
+    wanted = ("notation", CHAPTER, "bibliography")
     return [page for page in make_pdf.printed_pages() if page.name in wanted]
 
 
@@ -101,7 +101,7 @@ def text(texts) -> str:
 
 
 def test_prose_can_be_copied(text):
-    notebook = nbformat.read(ROOT / "book" / f"{CHAPTER}.ipynb", as_version=4)
+    notebook = nbformat.read(ROOT / "book" / CHAPTER / "chapter.ipynb", as_version=4)
     prose = "".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     plain = re.findall(r"(?<=[.?] )[A-Z][a-z ,]{50,}\.", prose)
     assert len(plain) >= 5
@@ -113,7 +113,7 @@ def test_prose_can_be_copied(text):
 
 
 def test_no_line_of_code_is_cut(text, printer):
-    notebook = nbformat.read(ROOT / "book" / f"{CHAPTER}.ipynb", as_version=4)
+    notebook = nbformat.read(ROOT / "book" / CHAPTER / "chapter.ipynb", as_version=4)
     shown = [
         line
         for cell in notebook.cells
@@ -123,7 +123,7 @@ def test_no_line_of_code_is_cut(text, printer):
     ]
     assert len(shown) > 80
     assert [line for line in shown if squeezed(line) not in squeezed(text)] == []
-    page = printer.open(f"book/{CHAPTER}.html")
+    page = printer.open(f"book/{CHAPTER}/chapter.html")
     cut = page.evaluate(
         """() => [...document.querySelectorAll('article :is(pre, table, mjx-container[display="true"])')]
           .filter(e => e.scrollWidth > e.clientWidth + 1 && e.clientWidth
@@ -135,7 +135,7 @@ def test_no_line_of_code_is_cut(text, printer):
 
 
 def test_code_of_88_columns_does_not_wrap(text):
-    notebook = nbformat.read(ROOT / "book" / f"{CHAPTER}.ipynb", as_version=4)
+    notebook = nbformat.read(ROOT / "book" / CHAPTER / "chapter.ipynb", as_version=4)
     code = [
         line.strip()
         for cell in notebook.cells
@@ -149,7 +149,7 @@ def test_code_of_88_columns_does_not_wrap(text):
 
 
 def test_solutions_come_last_and_are_open(text):
-    source = (ROOT / "book" / f"{CHAPTER}.ipynb").read_text("utf8")
+    source = (ROOT / "book" / CHAPTER / "chapter.ipynb").read_text("utf8")
     expected = len(re.findall(r"\{solution(?:-start)?\} ", source))
     places = [match.start() for match in re.finditer(r"Solution to Exercise", text)]
     assert len(places) == expected > 5
@@ -242,7 +242,7 @@ LOOK = """() => {
 
 
 def test_the_print_dialogue_has_light_paper_even_in_the_dark(visit):
-    page = visit(f"book/{CHAPTER}.html", scheme="dark").page
+    page = visit(f"book/{CHAPTER}/chapter.html", scheme="dark").page
     before = page.evaluate("document.querySelector('article').innerHTML.length")
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
     page.emulate_media(media="print")
@@ -287,21 +287,21 @@ PAGE = """<ul>
 
 
 def test_pages_offer_the_pdfs_that_are_there(tmp_path):
-    (tmp_path / "book").mkdir()
-    for name in ("02_attention", "glossary"):
+    (tmp_path / "book" / "attention").mkdir(parents=True)
+    for name in ("attention/chapter", "glossary"):
         (tmp_path / "book" / f"{name}.html").write_text(PAGE, "utf8")
     folder = tmp_path / make_pdf.FOLDER
     folder.mkdir()
     make_pdf.offer_everywhere(tmp_path, folder)
     assert (tmp_path / "book" / "glossary.html").read_text("utf8") == PAGE  # nothing to offer
-    (folder / "02_attention.pdf").write_bytes(bytes(1_300_000))
+    (folder / "attention.pdf").write_bytes(bytes(1_300_000))
     (folder / make_pdf.BOOK).write_bytes(bytes(20_000_000))
     for _ in range(2):  # a second time changes nothing
         make_pdf.offer_everywhere(tmp_path, folder)
-        chapter = (tmp_path / "book" / "02_attention.html").read_text("utf8")
+        chapter = (tmp_path / "book" / "attention" / "chapter.html").read_text("utf8")
         assert re.findall(r'<a href="([^"]*)" download', chapter) == [
-            "../pdf/02_attention.pdf",
-            f"../pdf/{make_pdf.BOOK}",
+            "../../pdf/attention.pdf",
+            f"../../pdf/{make_pdf.BOOK}",
         ]
         assert "Chapter as PDF (1.3 MB)" in chapter
         assert chapter.count("window.print()") == 1

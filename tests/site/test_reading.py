@@ -10,7 +10,7 @@ from docutils.utils import new_document
 
 from tests.site.pages import ROOT, chapter_pages, eventually, toc_pages
 
-CHAPTER = "book/02_attention.html"
+CHAPTER = "book/attention/chapter.html"
 PREVIEW = ".tformer-preview:not([hidden])"
 
 
@@ -220,8 +220,8 @@ def link_to(page, kind):
 @pytest.mark.parametrize("kind", LINKS)
 @pytest.mark.parametrize("how", ["pointer", "keyboard"])
 def test_a_link_shows_what_it_leads_to(visit, kind, how):
-    chapter = "03_multi_head_self_attention" if kind == "figure" else "06_transformer"
-    seen = visit(f"book/{chapter}.html", height=260)  # low: what it leads to is out of view
+    chapter = "multi_head" if kind == "figure" else "transformer"
+    seen = visit(f"book/{chapter}/chapter.html", height=260)  # low: what it leads to is out of view
     page = seen.page
     link = link_to(page, kind)
     if how == "pointer":
@@ -288,7 +288,7 @@ MARKED = "selector => [...document.querySelectorAll(selector)].map(link => link.
 CONTENTS = "#tformer-page-toc a.active, #tformer-page-toc a[aria-current=true]"
 
 
-@pytest.mark.parametrize("path", [CHAPTER, "book/08_gpt.html"])
+@pytest.mark.parametrize("path", [CHAPTER, "book/gpt/chapter.html"])
 def test_the_contents_mark_the_section_that_one_jumps_to(visit, path):
     page = visit(path, width=1440).page
     links = page.locator("#tformer-page-toc a.nav-link")

@@ -14,28 +14,28 @@ OPTION = ".tformer-search__results [role=option]"
 DIALOG = "#pst-search-dialog"
 # A query, and of the first two results the page and the beginning of the title of one.
 FINDS = {
-    "KV cache": ("08_gpt", "8.6 "),
-    "RoPE": ("05_positional_embeddings", "5.3 "),
-    "BLEU": ("09_translation", "9.6 "),
-    "pre-norm": ("04_skip_and_normalisation", "4."),
+    "KV cache": ("gpt", "8.6 "),
+    "RoPE": ("positions", "5.3 "),
+    "BLEU": ("translation", "11.6 "),
+    "pre-norm": ("skip_norm", "4."),
     "perplexity": ("glossary", "perplexity"),
-    "beam search": ("09_translation", "9.4 "),
-    "causal mask": ("02_attention", "2.7 "),
-    "GQA": ("03_multi_head_self_attention", "3.7 "),
-    "flash attention": ("12_long_sequences", "12.2"),
+    "beam search": ("translation", "11.4 "),
+    "causal mask": ("attention", "2.7 "),
+    "GQA": ("multi_head", "3.7 "),
+    "flash attention": ("long_sequences", "14.2"),
     "byte-pair encoding": ("glossary", "byte-pair encoding"),
     "tokenizer": ("glossary", "token"),
-    "class token": ("10_vit", "10.2 "),
+    "class token": ("vit", "12.2 "),
     "induction": ("glossary", "in-context learning"),
-    "label smoothing": ("09_translation", "9.11.11 "),
-    "LayerNorm": ("04_skip_and_normalisation", "4."),
-    "layer normalization": ("04_skip_and_normalisation", "4.4 "),
-    "Muon": ("08b_modern_decoder", "8b.5"),
-    "nucleus sampling": ("08_gpt", "8.5 "),
-    "MLM": ("07_bert", "7.3 "),
-    "mel spectrogram": ("11_image_gpt_and_sound", "11.7 "),
+    "label smoothing": ("translation", "11.11.11 "),
+    "LayerNorm": ("skip_norm", "4."),
+    "layer normalization": ("skip_norm", "4.4 "),
+    "Muon": ("modern_decoder", "9.5"),
+    "nucleus sampling": ("gpt", "8.5 "),
+    "MLM": ("bert", "7.3 "),
+    "mel spectrogram": ("image_gpt", "13.7 "),
     "MultiHeadAttention": ("api/core", "MultiHeadAttention"),
-    "how does the KV cache work": ("08_gpt", "8.6 "),
+    "how does the KV cache work": ("gpt", "8.6 "),
     "Vaswani": ("bibliography", "Vaswani et al. (2017)"),
 }
 # Code and works are below the chapters that use them, however well they match.
@@ -47,7 +47,7 @@ def reader(browser, address):
     """A page with the search open, for one query after another."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     page = context.new_page()
-    page.goto(f"{address}book/02_attention.html", wait_until="load")
+    page.goto(f"{address}book/attention/chapter.html", wait_until="load")
     page.keyboard.press("Control+k")
     yield page
     context.close()
@@ -95,7 +95,7 @@ def test_results_stand_by_page_with_the_numbers_of_sections(reader):
 
 
 def test_it_is_used_by_keyboard_and_heard(visit):
-    seen = visit("book/02_attention.html")
+    seen = visit("book/attention/chapter.html")
     page = seen.page
     page.keyboard.press("Control+k")
     field = page.locator(f"{DIALOG} input")
@@ -113,14 +113,14 @@ def test_it_is_used_by_keyboard_and_heard(visit):
     assert field.get_attribute("aria-activedescendant") == chosen.get_attribute("id")
     assert chosen.locator(".tformer-search__title").inner_text().startswith("8.6 ")
     page.keyboard.press("Enter")
-    page.wait_for_url("**/08_gpt.html#*")
+    page.wait_for_url("**/gpt/chapter.html#*")
     anchor = page.url.split("#")[1]
     assert "8.6" in page.locator(f"[id='{anchor}'] > h2").inner_text()
     assert seen.problems == []
 
 
 def test_escape_closes_it_and_nothing_found_is_said(visit):
-    page = visit("book/02_attention.html").page
+    page = visit("book/attention/chapter.html").page
     page.keyboard.press("Control+k")
     page.fill(f"{DIALOG} input", "zzqqxx")
     page.wait_for_function(
@@ -131,7 +131,7 @@ def test_escape_closes_it_and_nothing_found_is_said(visit):
 
 
 def test_no_search_data_before_a_search(visit):
-    page = visit("book/02_attention.html").page
+    page = visit("book/attention/chapter.html").page
     names = "performance.getEntriesByType('resource').map(entry => entry.name)"
     data = ("searchindex", "searchtools", "language_data", "pagefind")
     assert not [url for url in page.evaluate(names) if any(part in url for part in data)]
@@ -143,7 +143,7 @@ def test_no_search_data_before_a_search(visit):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_on_a_phone_it_fits_and_covers_nothing_typed(visit, scheme):
-    page = visit("book/02_attention.html", width=360, height=640, scheme=scheme).page
+    page = visit("book/attention/chapter.html", width=360, height=640, scheme=scheme).page
     page.click(".bd-header-article .search-button__button")
     search(page, "attention")
     box = page.locator(DIALOG).bounding_box()
@@ -164,7 +164,7 @@ def test_the_page_of_the_search(visit):
     page.wait_for_selector(OPTION)
     assert page.locator(".bd-search-container input").input_value() == "beam search"
     found = search(page, "RoPE", ".bd-search-container input")
-    assert "05_positional" in found[1][0]
+    assert "positions/" in found[1][0]
     assert not any("searchindex" in url for url in page.evaluate("performance.getEntries().map(e => e.name)"))
     assert seen.problems == []
 
@@ -175,14 +175,14 @@ def test_sphinx_s_search_stands_in_without_pagefind(browser, site, address):
         context = browser.new_context()
         page = context.new_page()
         page.route("**/pagefind/**", lambda route: route.abort())
-        page.goto(f"{start}book/02_attention.html")
+        page.goto(f"{start}book/attention/chapter.html")
         page.keyboard.press("Control+k")
         page.keyboard.type("attention")
         page.wait_for_function(
             f"document.querySelector('{DIALOG} [role=status]').textContent.includes('Enter')"
         )
         page.keyboard.press("Enter")
-        page.wait_for_selector("#search-results li a[href*='02_attention']", timeout=20_000)
+        page.wait_for_selector("#search-results li a[href*='attention/chapter']", timeout=20_000)
         context.close()
 
 

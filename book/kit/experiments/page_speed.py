@@ -9,7 +9,7 @@ same everywhere, times are not: run it when the machine is quiet.
 
     --site DIR    another built site, to compare with
     --visits N    of each page (5)
-    --record      keeps the result in benchmarks/page_speed.json
+    --record      keeps the result in kit/records/page_speed.json
 """
 
 import argparse
@@ -31,10 +31,10 @@ from tformer_book.kit.records import record
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = (
     "book/index",
-    "book/02_attention",
-    "book/04_skip_and_normalisation",
-    "book/09_translation",
-    "book/10_vit",
+    "book/attention/chapter",
+    "book/skip_norm/chapter",
+    "book/translation/chapter",
+    "book/vit/chapter",
 )
 CPU = 4  # times slower
 BITS = {"down": 1_600_000, "up": 750_000}  # in a second

@@ -1,6 +1,6 @@
 """Every notebook, strictly, on all the machines that this one can play: instructions, threads, Pythons.
 
-`python portable.py` (or `make portable`) runs all notebooks under each setting of a matrix:
+`make portable` runs all notebooks under each setting of a matrix:
 
 - the instructions of the processor: all it has; AVX2, as most laptops; AVX2 in the libraries and none in
   PyTorch's own kernels ("mixed"); or none beyond the oldest ("plain"), by the switches of PyTorch, MKL,
@@ -185,7 +185,8 @@ def read(report: Path) -> dict[str, Run]:
     """What a JUnit report says of each notebook."""
     runs: dict[str, Run] = {}
     for case in ElementTree.parse(report).getroot().iter("testcase"):
-        found = runs.setdefault((case.get("classname") or "").split(".")[1], Run())  # "book.07_bert.ipynb"
+        place = (case.get("classname") or "").split(".")[1:-1]  # "book.bert.chapter.ipynb"
+        found = runs.setdefault("/".join(place), Run())
         found.cells += 1
         for item in case.iter("property"):
             if item.get("name") == "notebook_cpu":
@@ -277,13 +278,14 @@ def gather(settings: list[Setting], names: list[str]) -> list[dict]:
 def main(arguments: list[str] | None = None) -> int:
     """Runs the matrix and prints its table; 1 if something failed."""
     parser = argparse.ArgumentParser(description="Run every notebook under a matrix of settings.")
-    parser.add_argument("notebooks", nargs="*", type=Path, help="all of book/*.ipynb if none is named")
+    parser.add_argument("notebooks", nargs="*", type=Path, help="all of the book if none is named")
     parser.add_argument("--pythons", nargs="*", default=[], help="interpreters beside this one")
     parser.add_argument("--only", nargs="*", default=[], help="words, all of them in a setting's name")
     parser.add_argument("--resume", action="store_true", help="leave out what has passed and is unchanged")
     parser.add_argument("--record", action="store_true", help="record the settings that are complete")
     options = parser.parse_args(arguments)
-    names = sorted(p.stem for p in options.notebooks or (ROOT / "book").glob("*.ipynb"))
+    paths = [path.resolve() for path in options.notebooks] or sorted((ROOT / "book").glob("*/*.ipynb"))
+    names = [path.relative_to(ROOT / "book").with_suffix("").as_posix() for path in paths]
     pythons = find_pythons(options.pythons)
     settings = matrix(list(pythons))
     chosen = [s for s in settings if all(word in str(s) for word in options.only)]

@@ -20,11 +20,11 @@ from tformer_book.kit.experiments.portable import (
 from tformer_book.kit.records import recorded
 
 REPORT = """<testsuites><testsuite>
-<testcase classname="book.02_attention.ipynb" name="Cell 0"><properties>
+<testcase classname="book.attention.chapter.ipynb" name="Cell 0"><properties>
 <property name="notebook_cpu" value="2.5"/></properties></testcase>
-<testcase classname="book.02_attention.ipynb" name="Cell 1"><properties>
+<testcase classname="book.attention.chapter.ipynb" name="Cell 1"><properties>
 <property name="notebook_cpu" value="40.0"/></properties><failure message="m">It differs.</failure></testcase>
-<testcase classname="book.08b_modern_decoder.ipynb" name="Cell 0"><properties>
+<testcase classname="book.modern_decoder.chapter.ipynb" name="Cell 0"><properties>
 <property name="notebook_cpu" value="7"/></properties></testcase>
 </testsuite></testsuites>"""
 
@@ -52,8 +52,8 @@ def test_a_report_is_read_by_notebook(tmp_path):
     path = tmp_path / "report.xml"
     path.write_text(REPORT)
     assert read(path) == {
-        "02_attention": Run(40.0, 2, {"Cell 1": "It differs."}),
-        "08b_modern_decoder": Run(7.0, 1, {}),
+        "attention/chapter": Run(40.0, 2, {"Cell 1": "It differs."}),
+        "modern_decoder/chapter": Run(7.0, 1, {}),
     }
 
 
