@@ -1,6 +1,6 @@
 # Two commands matter: `make book` and `make test`. `make` alone lists all of them.
 .DEFAULT_GOAL := help
-.PHONY: help book pdf test check portable execute grown serve format lint lock address clean env
+.PHONY: help book pdf test check portable execute chapter grown serve format lint lock address clean env
 
 # The first Python that is new enough; `make PYTHON=/path/to/python ...` chooses another.
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
@@ -23,7 +23,7 @@ help: ## list the commands
 env: .venv/.installed ## make .venv and install everything into it, without running anything
 
 # Two sets in one .venv: what the site needs, and everything. A stamp says which is there.
-.venv/.installed: requirements.txt requirements-site.txt pyproject.toml
+.venv/.installed: requirements.txt requirements-site.txt pyproject.toml book/pyproject.toml
 .venv/.installed-site: requirements-site.txt
 .venv/.installed .venv/.installed-site:
 	@if [ -z "$(PYTHON)" ] || ! command -v "$(PYTHON)" >/dev/null 2>&1; then \
@@ -48,6 +48,9 @@ portable: env ## run all notebooks under a matrix of processors, threads and Pyt
 
 execute: env ## run all notebooks afresh, in order, and save their outputs
 	@$(BIN)/python tools/execute.py
+
+chapter: env ## make a new chapter that walks (NAME=slug TITLE="..." AFTER=chapter)
+	@$(BIN)/python tools/new_chapter.py "$(NAME)" "$(TITLE)" $(if $(AFTER),--after "$(AFTER)")
 
 grown: env ## collect the code of Part I into one script, _build/grown.py: a transformer that trains and writes
 	@$(BIN)/python tools/grown.py

@@ -1,27 +1,29 @@
-"""For the unit tests: tformer_lib checks shapes and types at run time, and hypothesis repeats itself."""
+"""For the unit tests: both packages check shapes and types at run time, and hypothesis repeats itself."""
 
 from pathlib import Path
 
 import pytest
 import torch
 from beartype import BeartypeConf, BeartypeDecorPlace
-from beartype.claw import beartype_package
+from beartype.claw import beartype_packages
 from hypothesis import settings
 from jaxtyping import config, install_import_hook
 
 ROOT = Path(__file__).parents[1]
 # Modules with shapes in their signatures. A call that jaxtyping checks takes many times as long as one that
 # beartype checks alone, and what counts pairs of letters makes millions.
+FOLDERS = {"tformer_lib": ROOT / "tformer_lib", "tformer_book": ROOT / "book"}
 SHAPED = [
-    ".".join(path.relative_to(ROOT).with_suffix("").parts)
-    for path in (ROOT / "tformer_lib").rglob("*.py")
+    ".".join([package, *path.relative_to(folder).with_suffix("").parts])
+    for package, folder in FOLDERS.items()
+    for path in folder.rglob("*.py")
     if "from jaxtyping import" in path.read_text("utf8")
 ]
 CHECKER = tuple(f"tformer_book.kit.exercises.{name}" for name in ("checker", "compare", "limits"))
-# Before anything imports tformer_lib:
+# Before anything imports them:
 install_import_hook(SHAPED, "beartype.beartype")
-beartype_package(
-    "tformer_lib",
+beartype_packages(
+    FOLDERS,
     conf=BeartypeConf(
         claw_decor_place_func=BeartypeDecorPlace.FIRST,  # below decorators that make something else of it
         claw_is_pep526=False,

@@ -1,4 +1,4 @@
-"""The package as a whole: its floors, its public names, a docstring for everything that is public."""
+"""The packages as a whole: their floors, public names, a docstring for everything that is public."""
 
 import importlib
 import inspect
@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from importlinter.cli import EXIT_STATUS_SUCCESS, lint_imports
 
+import tformer_book
 import tformer_lib
 
 ROOT = Path(tformer_lib.__file__).parent
@@ -40,7 +41,9 @@ def test_what_is_offered_at_the_top_has_its_home_below():
 
 
 def all_modules():
-    return [m.name for m in pkgutil.walk_packages([str(ROOT)], "tformer_lib.")]
+    library = [m.name for m in pkgutil.walk_packages([str(ROOT)], "tformer_lib.")]
+    book = [m.name for m in pkgutil.walk_packages(tformer_book.__path__, "tformer_book.")]
+    return library + [name for name in book if not re.search(r"\.(setup|experiments)\b", name)]
 
 
 @pytest.mark.parametrize("name", all_modules())

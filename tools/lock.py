@@ -1,8 +1,8 @@
 """Pins what the book is built and tested with: `make lock`, or `make lock UPGRADE=1` for the newest of all.
 
-`pyproject.toml` says what is needed: the package's dependencies, the extra `book`, the groups `site` and
-`test`. uv finds one version of each and of whatever they need in turn, for every Python and system at once,
-and says behind each why it is there. Two files are made of it: `requirements.txt`, everything, and
+`pyproject.toml` and `book/pyproject.toml` say what is needed: both packages' dependencies, the groups `site`
+and `test`. uv finds one version of each and of whatever they need in turn, for every Python and system at
+once, and says behind each why it is there. Two files are made of it: `requirements.txt`, everything, and
 `requirements-site.txt`, what the site is built with, in the same versions. Pins that still fit stay, unless
 all are to be raised.
 
@@ -27,7 +27,7 @@ HEAD = {
     "requirements-site.txt": "what the site is built with, without PyTorch; `make book` installs it",
 }
 WANTED = {
-    "requirements.txt": ["pyproject.toml", "--extra", "book", "--extra", "smollm2", "--group", "test"],
+    "requirements.txt": ["pyproject.toml", "book/pyproject.toml", "--extra", "smollm2", "--group", "test"],
     "requirements-site.txt": ["--group", "pyproject.toml:site"],
 }
 
@@ -75,7 +75,9 @@ def main(arguments: list[str] | None = None) -> int:
         for target, head in HEAD.items():
             pinned = compiled(program, target, constraints, options.upgrade)
             lines = [f"# Made by `make lock` of pyproject.toml: {head}.", *pinned]
-            text = "\n".join([*lines, *(["-e ."] if target == "requirements.txt" else [])]) + "\n"
+            text = (
+                "\n".join([*lines, *(["-e .", "-e ./book"] if target == "requirements.txt" else [])]) + "\n"
+            )
             replace_file(ROOT / target, text.encode())
             everything = Path(folder) / "everything.txt"
             everything.write_text("\n".join(block.split("\n")[0] for block in pinned) + "\n", "utf8")

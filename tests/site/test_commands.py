@@ -123,7 +123,9 @@ def test_make_alone_lists_the_commands(clone):
     answer = run_make(clone)
     assert answer.returncode == 0
     listed = re.findall(r"^  make (\w+) ", answer.stdout, re.MULTILINE)
-    commands = "help env book pdf test check portable execute grown serve format lint lock address clean"
+    commands = (
+        "help env book pdf test check portable execute chapter grown serve format lint lock address clean"
+    )
     assert listed == commands.split()
 
 
@@ -165,17 +167,18 @@ def test_requirements_are_pinned_and_complete():
     site, everything = pins(lines_of("requirements-site.txt")), pins(lines)
     assert all(str(everything[name].specifier) == str(pin.specifier) for name, pin in site.items())
     assert_complete(site, site)
-    assert_complete({canonicalize_name("tformer-lib"), *everything}, everything)
+    assert_complete({"tformer-lib", "tformer-book", *everything}, everything)
     assert str(everything["torch"].specifier) == "==2.13.0"
     assert site.keys().isdisjoint({"torch", "numpy", "scipy", "matplotlib"})
 
 
 def test_the_package_alone_needs_little():
-    """What `pip install tformer-lib` brings is what its core imports; the book's packages are an extra."""
+    """What `pip install tformer-lib` brings is what its core imports; tformer-book brings the rest."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))["project"]
     needed = {canonicalize_name(Requirement(text).name) for text in project["dependencies"]}
     assert needed == {"jaxtyping", "numpy", "regex", "safetensors", "torch", "tqdm"}
-    extra = {canonicalize_name(Requirement(text).name) for text in project["optional-dependencies"]["book"]}
+    book = tomllib.loads((ROOT / "book" / "pyproject.toml").read_text("utf8"))["project"]
+    extra = {canonicalize_name(Requirement(text).name) for text in book["dependencies"]}
     assert {"matplotlib", "ipython", "scikit-learn", "trac"} <= extra
     assert needed.isdisjoint(extra)
 

@@ -1,0 +1,1 @@
+"""The chapter A walking chapter."""

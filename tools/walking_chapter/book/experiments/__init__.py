@@ -1,0 +1,1 @@
+"""What the chapter A walking chapter records: runs that take longer than a notebook may."""
