@@ -132,9 +132,9 @@ def main(arguments: list[str] | None = None) -> int:
         written = make(options.name, options.title, options.after)
     except ValueError as error:
         sys.exit(str(error))
-    notebook = written[-2]
+    notebook, code = written[-2], [str(path) for path in written if path.suffix == ".py"]
     for command in (
-        ["-m", "ruff", "format", "-q", *map(str, written[:-2])],
+        ["-m", "ruff", "format", "-q", *code],
         ["tools/draw_pictures.py"],
         ["-m", f"tformer_book.{options.name}.experiments.{options.name}_means"],
         ["tools/format_notebooks.py", str(notebook)],
