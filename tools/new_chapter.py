@@ -37,6 +37,7 @@ def page(name: str, title: str, address: str) -> nbformat.NotebookNode:
     """The notebook, without outputs."""
     label = name.replace("_", "-")
     hidden = {"tags": ["hide-input"]}
+    figure = {"caption": "Three tokens in a row.", "name": f"fig-{label}-tokens"}
     claims = {"tags": ["hide-input"], "jupyter": {"source_hidden": True}, "cellView": "form"}
     solution = {"tags": ["solution"], "jupyter": {"source_hidden": True}, "cellView": "form"}
     cells = [
@@ -50,7 +51,9 @@ def page(name: str, title: str, address: str) -> nbformat.NotebookNode:
             "\ntorch.set_num_threads(1)  # models this small gain nothing from more",
             metadata=hidden,
         ),
-        v4.new_code_cell('draw.row_of_tokens(["the", "cat", "sat"])', metadata=hidden),
+        v4.new_code_cell(
+            'draw.row_of_tokens(["the", "cat", "sat"])', metadata=hidden | {"mystnb": {"figure": figure}}
+        ),
         v4.new_markdown_cell(f"A longer run is recorded (`experiments/{name}_means.py`):"),
         v4.new_code_cell(
             "from tformer_book.kit.records import recorded\n\n"
@@ -71,7 +74,7 @@ def page(name: str, title: str, address: str) -> nbformat.NotebookNode:
         ),
         v4.new_code_cell(
             f'def column_means(X): ...\n\n\ncheck("{name}.column_means", column_means)',
-            metadata={"tags": ["answer", "remove-cell", "nbval-skip"]},
+            metadata={"tags": ["answer", "remove-cell"]},
         ),
         v4.new_markdown_cell(
             f":::{{solution-start}} ex-{label}-means\n:label: sol-{label}-means\n:class: dropdown\n:::"

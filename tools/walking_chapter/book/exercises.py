@@ -21,3 +21,8 @@ column_means.mistake(
     "You have averaged each row. A column is a token: average over the first axis.",
     lambda X: X.mean(dim=1),
 )
+column_means.mistake(
+    "one mean of all",
+    "You have averaged all numbers at once. Each column has a mean of its own: name the axis.",
+    lambda X: X.mean(),
+)
