@@ -1,16 +1,17 @@
 """Writes the drawings that pages hold as files: cards of chapters, the first page's picture, the floors.
 
 Run it after a change to a drawing or a `card.py` and look at what changed; a test holds the files equal to
-what this writes.
+what this writes. Names of chapters as arguments write their cards alone.
 """
 
 import importlib
+import sys
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 
 from chapters import chapters
 
-from tformer_book.attention.drawings import soft_lookup, softmax
 from tformer_book.kit.drawings.drawing import Drawing
 from tformer_book.kit.drawings.layers import layers
 
@@ -18,7 +19,9 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def first_picture() -> Drawing:
-    """Chapter 2's lookup: the temperature at seven o'clock, from five that were taken at other hours."""
+    """A lookup: the temperature at seven o'clock, from five that were taken at other hours."""
+    from tformer_book.attention.drawings import soft_lookup, softmax
+
     day, query, bandwidth = {6: 8, 9: 12, 12: 17, 15: 19, 18: 15}, 7, 1.5
     scores = [-((query - hour) ** 2) / (2 * bandwidth**2) for hour in day]
     weights = softmax(scores)
@@ -40,12 +43,15 @@ def floors() -> Drawing:
     return layers(next(c["layers"] for c in settings["contracts"] if c["id"] == "floors"))
 
 
+def cards(names: Iterable[str]) -> dict[str, str]:
+    """The cards of these chapters, by their paths."""
+    drawn = {name: importlib.import_module(f"tformer_book.{name}.card").draw() for name in names}
+    return {f"book/{name}/card.svg": drawing.to_inline_svg() for name, drawing in drawn.items()}
+
+
 def files() -> dict[str, str]:
     """What is written, by its path: what pages take in, and pictures as files."""
-    found = {}
-    for chapter in chapters():
-        draw = importlib.import_module(f"tformer_book.{chapter.name}.card").draw
-        found[f"book/{chapter.name}/card.svg"] = draw().to_inline_svg()
+    found = cards([chapter.name for chapter in chapters()])
     for name, drawing in {"soft_lookup": first_picture()}.items():
         found[f"book/site/drawings/{name}.html"] = drawing.to_html() + "\n"
         found[f"book/site/static/drawings/{name}.svg"] = drawing.to_svg()
@@ -53,7 +59,8 @@ def files() -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    for name, text in files().items():
+    written = cards(sys.argv[1:]) if len(sys.argv) > 1 else files()
+    for name, text in written.items():
         (ROOT / name).parent.mkdir(exist_ok=True)
         (ROOT / name).write_text(text, "utf8", newline="\n")
-    print(f"{len(files())} files in {ROOT}")
+    print(f"{len(written)} files in {ROOT}")

@@ -38,6 +38,7 @@ def page(name: str, title: str, address: str) -> nbformat.NotebookNode:
     label = name.replace("_", "-")
     hidden = {"tags": ["hide-input"]}
     figure = {"caption": "Three tokens in a row.", "name": f"fig-{label}-tokens"}
+    drawn = hidden | {"mystnb": {"figure": figure}}
     claims = {"tags": ["hide-input"], "jupyter": {"source_hidden": True}, "cellView": "form"}
     solution = {"tags": ["solution"], "jupyter": {"source_hidden": True}, "cellView": "form"}
     cells = [
@@ -51,9 +52,7 @@ def page(name: str, title: str, address: str) -> nbformat.NotebookNode:
             "\ntorch.set_num_threads(1)  # models this small gain nothing from more",
             metadata=hidden,
         ),
-        v4.new_code_cell(
-            'draw.row_of_tokens(["the", "cat", "sat"])', metadata=hidden | {"mystnb": {"figure": figure}}
-        ),
+        v4.new_code_cell('draw.row_of_tokens(["the", "cat", "sat"])', metadata=drawn),
         v4.new_markdown_cell(f"A longer run is recorded (`experiments/{name}_means.py`):"),
         v4.new_code_cell(
             "from tformer_book.kit.records import recorded\n\n"
@@ -138,7 +137,7 @@ def main(arguments: list[str] | None = None) -> int:
     notebook, code = written[-2], [str(path) for path in written if path.suffix == ".py"]
     for command in (
         ["-m", "ruff", "format", "-q", *code],
-        ["tools/draw_pictures.py"],
+        ["tools/draw_pictures.py", options.name],
         ["-m", f"tformer_book.{options.name}.experiments.{options.name}_means"],
         ["tools/format_notebooks.py", str(notebook)],
         ["tools/execute.py", str(notebook)],
