@@ -11,6 +11,7 @@ import new_chapter
 import pytest
 from bs4 import BeautifulSoup
 from chapters import ROOT, chapters
+from nbformat import v4
 
 from tests.notebooks import rules
 from tests.notebooks.page import Book, Page
@@ -20,10 +21,10 @@ OTHERS = 6  # files outside of its own two folders that a new chapter may touch
 
 @pytest.fixture(scope="module")
 def book(tmp_path_factory):
-    """The repository with one chapter, Notation, beside which `make chapter` has put another."""
+    """The repository with one chapter, all but empty, beside which `make chapter` has put another."""
     root = tmp_path_factory.mktemp("book")
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
-    left_out = {f"book/{chapter.name}" for chapter in chapters() if chapter.name != "notation"}
+    left_out = {f"book/{chapter.name}" for chapter in chapters()}
     for name in filter(None, listed.stdout.split("\0")):
         if not any(
             name.startswith(f"{folder}/") or name.startswith(f"tests/{folder}/") for folder in left_out
@@ -33,8 +34,15 @@ def book(tmp_path_factory):
     contents = (
         "format: jb-book\nroot: book/index\nparts:\n  - caption: One\n    numbered: true\n    chapters:\n"
     )
-    (root / "_toc.yml").write_text(f"{contents}      - file: book/notation/chapter\n")
+    (root / "_toc.yml").write_text(f"{contents}      - file: book/first/chapter\n")
     (root / "book" / "index.md").write_text("# A book\n\n```{chapter-cards}\n```\n")
+    first = root / "book" / "first"
+    first.mkdir()
+    (first / "chapter.yml").write_text("sentence: What is there?\nminutes: 1\npattern: false\n")
+    (first / "card.svg").write_text("<svg></svg>")
+    grown = v4.new_code_cell("def train(): ...", metadata={"tags": ["grown", "hide-input"]})
+    notebook = v4.new_notebook(cells=[v4.new_markdown_cell("# First"), grown])
+    nbformat.write(notebook, first / "chapter.ipynb")
     (root / "link").mkdir()
     (root / "link" / "tformer_book").symlink_to(root / "book")
     for command in (
