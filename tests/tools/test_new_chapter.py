@@ -42,6 +42,7 @@ def book(tmp_path_factory):
     (first / "card.svg").write_text("<svg></svg>")
     grown = v4.new_code_cell("def train(): ...", metadata={"tags": ["grown", "hide-input"]})
     notebook = v4.new_notebook(cells=[v4.new_markdown_cell("# First"), grown])
+    notebook.metadata.language_info = {"name": "python"}
     nbformat.write(notebook, first / "chapter.ipynb")
     (root / "link").mkdir()
     (root / "link" / "tformer_book").symlink_to(root / "book")
