@@ -37,16 +37,7 @@ from torch.distributed.checkpoint.state_dict import (
     set_state_dict,
 )
 
-from tformer_lib.comparison import (
-    Kind,
-    check_fits,
-    clashes,
-    differences,
-    kinds,
-    misfits,
-    plain_name,
-    sharing,
-)
+from tformer_lib.comparison import Kind, check_fits, clashes, differences, kinds, misfits, plain_name, sharing
 from tformer_lib.core.modes import plain
 from tformer_lib.files import checksum_of, parse_json, replace_file
 from tformer_lib.numbers import brief, whole
@@ -75,10 +66,7 @@ class Saved:
 
 
 def save_distributed(
-    folder: str | Path,
-    model: nn.Module,
-    optimizers: Sequence[torch.optim.Optimizer],
-    saved: Saved,
+    folder: str | Path, model: nn.Module, optimizers: Sequence[torch.optim.Optimizer], saved: Saved
 ) -> Path:
     """Write a checkpoint, each process its own part; `folder`/latest.json then names it.
 

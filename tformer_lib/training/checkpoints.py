@@ -12,14 +12,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from tformer_lib.comparison import (
-    check_fits,
-    clashes,
-    differences,
-    kinds,
-    misfits,
-    plain_name,
-)
+from tformer_lib.comparison import check_fits, clashes, differences, kinds, misfits, plain_name
 from tformer_lib.core.modes import plain
 from tformer_lib.files import parse_json, replace_file
 from tformer_lib.numbers import brief, real, whole
