@@ -20,6 +20,7 @@ from tformer_lib.inputs import (
     check_broadcast,
     check_crossing,
     check_head_counts,
+    check_mask,
     check_qkv,
     check_tokens,
     refuse_gradients,
@@ -44,6 +45,7 @@ def masked_softmax(
     a row of zeros: forbidden scores become the smallest finite number rather than minus infinity, so
     that such a row never computes 0/0, and the second fill then removes what it holds.
     """
+    check_mask(mask, tuple(scores.shape))
     if mask is None:
         return scores.softmax(dim=-1)
     lowest = torch.finfo(scores.dtype).min

@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import TypeVar
 
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from tformer_lib.comparison import check_fits, kinds, misfits
-from tformer_lib.files import parse_json
+from tformer_lib.files import DAMAGED, parse_json
 from tformer_lib.pretrained.settings import Settings
 
 Model = TypeVar("Model", bound=nn.Module)
@@ -93,8 +92,7 @@ def read_tensors(folder: Path) -> dict[str, Tensor]:
 def _read(path: Path) -> dict[str, Tensor]:
     try:
         return load_file(path)
-        # whatever a damaged file makes the library raise
-    except (SafetensorError, OSError, LookupError, ValueError, TypeError, RuntimeError) as error:
+    except DAMAGED as error:
         raise ValueError(f"{path} is no safetensors file, or not a whole one: {error}") from error
 
 
