@@ -368,7 +368,7 @@ def _compare_moments(
 ) -> None:
     """Each parameter is moved by an optimiser of the same kind, and what that remembers has its shape."""
     now, start = _movers(model, optimizers), "optim.state."
-    wrong = differences(then, now, "was moved by")
+    wrong = differences(then, now, "moved by")
     shapes = {plain_name(name): tuple(value.shape) for name, value in plain(model).named_parameters()}
     for part, (shape, _) in parts.items():
         name = part.removeprefix(start).rpartition(".")[0]
