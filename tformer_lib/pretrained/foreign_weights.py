@@ -5,7 +5,7 @@ its author put there.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -45,11 +45,29 @@ class Source:
     convert: Callable[[Tensor], Iterable[Tensor]] = as_is
 
 
-def weight_and_bias(name: str, target: str, *shape: int) -> list[Source]:
-    """A weight of this shape and the bias beside it, under the names that both have in a layer."""
+def renamed(
+    model: nn.Module,
+    names: Mapping[str, str],
+    convert: Mapping[str, Callable[[Tensor], Iterable[Tensor]]] | None = None,
+) -> list[Source]:
+    """Weights and biases that are the model's own under other names, in its shapes.
+
+    Args:
+        model: whose parameters they become.
+        names: of the layers, theirs and ours; of each, what there is of a weight (or table) and a bias.
+        convert: what a layer's tensors go through, by the last part of its name there.
+    """
+    shapes = {name: tuple(value.shape) for name, value in model.state_dict().items()}
     return [
-        Source(f"{name}.weight", shape, (f"{target}.weight",)),
-        Source(f"{name}.bias", shape[:1], (f"{target}.bias",)),
+        Source(
+            f"{theirs}.{kind}",
+            shapes[f"{ours}.{own}"],
+            (f"{ours}.{own}",),
+            (convert or {}).get(theirs.rpartition(".")[2], as_is),
+        )
+        for theirs, ours in names.items()
+        for kind, own in (("weight", "weight"), ("bias", "bias"), ("weight", "table"))
+        if f"{ours}.{own}" in shapes
     ]
 
 
