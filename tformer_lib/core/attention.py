@@ -225,7 +225,7 @@ class MultiHeadAttention(nn.Module):
         d_model, n_heads, n_kv_heads = check_head_counts(d_model, n_heads, n_kv_heads)
         bias, qk_norm = flag("bias", bias), flag("qk_norm", qk_norm)
         if backend is not None and dropout:
-            raise ValueError(f"a backend has its own: give dropout={dropout} to {type(backend).__name__}")
+            raise ValueError(f"{type(backend).__name__} brings its own dropout: give it dropout={dropout}")
         self.d_model, self.n_heads, self.n_kv_heads = d_model, n_heads, n_kv_heads
         self.d_head = d_model // n_heads
         self.W_q = nn.Linear(d_model, d_model, bias=bias)
