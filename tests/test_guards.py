@@ -7,10 +7,25 @@ import ast
 import sys
 from pathlib import Path
 
+import pytest
+
 LIBRARY = Path(__file__).parents[1] / "tformer_lib"
 NUMBERS = ("whole", "real", "flag", "one_of", "multiple")
-MOST = 0.12  # of the core, which is what chapters explain
-MOST_OF_ALL = 0.185  # of all that is not the book's
+MOST = {  # per cent of the lines of code
+    "core": 12,  # what chapters explain
+    "runs": 11,
+    "efficient": 12,
+    "models": 12,
+    "analysis": 15,
+    "measures": 16,
+    "tokenizers": 16,
+    "generation": 17,
+    "scale": 18,
+    "data": 20,
+    "training": 20,
+    "pretrained": 27,  # files that others wrote
+    "all": 18,
+}
 LIBRARY_ONLY = [
     each for each in sorted(LIBRARY.iterdir()) if each.name not in ("book", "__pycache__", "py.typed")
 ]
@@ -23,7 +38,7 @@ def name_of(call: ast.Call) -> str:
 
 def is_check(name: str) -> bool:
     """Whether what is called so is there to find fault."""
-    return name in NUMBERS or name.strip("_").startswith(("check", "refuse"))
+    return name in NUMBERS or name.strip("_").startswith(("check_", "refuse_")) or name == "_check"
 
 
 def guards(tree: ast.AST) -> set[int]:
@@ -38,7 +53,7 @@ def guards(tree: ast.AST) -> set[int]:
         elif isinstance(node, ast.FunctionDef):
             guard = is_check(node.name)
         elif isinstance(node, ast.Raise):
-            guard = True
+            guard = node.exc is not None  # a bare one passes on what it has cleaned up behind
         elif isinstance(node, ast.Expr | ast.Assign | ast.AnnAssign | ast.Return):
             calls = (each for each in ast.walk(node) if isinstance(each, ast.Call))
             guard = any(is_check(name_of(each)) for each in calls)
@@ -78,16 +93,22 @@ def of_folder(folder: Path) -> tuple[int, int]:
     return sum(guard for guard, _ in found), sum(lines for _, lines in found)
 
 
-def test_the_core_is_a_lesson_and_no_customs_office():
-    guard, lines = of_folder(LIBRARY / "core")
-    assert lines > 500
-    assert guard <= MOST * lines, f"{guard} of {lines} lines guard: python -m tests.test_guards core"
+def shares(files: list[Path]) -> dict[str, tuple[int, int]]:
+    """(lines that guard, lines of code) of each file or folder, and of all of them."""
+    found = {each.name: of_folder(each) for each in files}
+    both = zip(*found.values(), strict=True)
+    return found | {"all": tuple(map(sum, both))}
 
 
-def test_nor_is_the_rest_of_the_library():
-    found = [of_folder(each) for each in LIBRARY_ONLY]
-    guard, lines = sum(guard for guard, _ in found), sum(lines for _, lines in found)
-    assert guard <= MOST_OF_ALL * lines, f"{guard} of {lines} lines guard: python -m tests.test_guards"
+@pytest.mark.parametrize("folder", MOST)
+def test_validation_is_not_the_lesson(folder):
+    guard, lines = shares(LIBRARY_ONLY)[folder]
+    assert lines > 200
+    assert guard <= MOST[folder] / 100 * lines, f"{guard} of {lines} lines guard: see this file's first lines"
+
+
+def test_no_folder_is_forgotten():
+    assert {each.name for each in LIBRARY_ONLY if each.is_dir()} | {"all"} == MOST.keys()
 
 
 SAMPLE = '''
@@ -122,7 +143,5 @@ def test_what_is_counted():
 
 if __name__ == "__main__":
     chosen = sorted((LIBRARY / sys.argv[1]).rglob("*.py")) if sys.argv[1:] else LIBRARY_ONLY
-    rows = {each.name: of_folder(each) for each in chosen}
-    rows["all"] = sum(guard for guard, _ in rows.values()), sum(lines for _, lines in rows.values())
-    for name, (guard, lines) in rows.items():
+    for name, (guard, lines) in shares(chosen).items():
         print(f"{name:24} {guard:5} of {lines:5} {guard / max(lines, 1):6.1%}")

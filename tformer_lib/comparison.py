@@ -37,10 +37,11 @@ def misfits(wanted: Mapping[str, Kind], there: Mapping[str, Kind]) -> list[str]:
     return wrong
 
 
-def differences(then: Mapping[str, Any], now: Mapping[str, Any], said: str = "was") -> list[str]:
-    """Which entries of two dictionaries differ, and how; empty if none does."""
+def differences(then: Mapping[str, Any], now: Mapping[str, Any], by: str = "") -> list[str]:
+    """Which entries of two dictionaries differ: "x was 1 and is 2", or "x was moved by A and is by B"."""
+    was, is_, show = (f"was {by}", "is by", str) if by else ("was", "is", brief)
     return [
-        f"{key} {said} {brief(then.get(key))} and is {brief(now.get(key))}"
+        f"{key} {was} {show(then.get(key))} and {is_} {show(now.get(key))}"
         for key in sorted(then.keys() | now.keys())
         if then.get(key) != now.get(key)
     ]

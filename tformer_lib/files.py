@@ -7,6 +7,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
+
+# whatever a damaged file makes safetensors raise: among these are wrong lengths, dtypes and names
+DAMAGED = (SafetensorError, LookupError, ValueError, TypeError, AttributeError, RuntimeError, OSError)
+
 
 def replace_file(path: str | os.PathLike[str], content: bytes) -> None:
     """Put `content` where `path` is, in one step: whoever reads it finds the old content or the new, whole.

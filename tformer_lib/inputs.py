@@ -34,20 +34,19 @@ def check_real(name: str, x: Any, like: Tensor | None = None) -> None:
 def check_whole(name: str, ids: Any, axes: str | None = None, *, any_size: bool = False) -> None:
     """Raise unless `ids` are whole numbers that can choose rows, on as many axes as `axes` has names.
 
-    These are int64 and int32; with `any_size` the others, which can be compared, will do as well.
+    These are int64 and int32; with `any_size` others, which can be compared, will do as well.
 
     Raises:
         TypeError: if they are no tensor of whole numbers.
         ValueError: if they have other axes.
     """
-    kind = ids.dtype if isinstance(ids, Tensor) else None
-    fits = kind in (torch.int64, torch.int32) or (any_size and kind in _WHOLE)
+    fits = isinstance(ids, Tensor) and (
+        ids.dtype in (torch.int64, torch.int32)
+        or (any_size and not ids.is_floating_point() and not ids.is_complex())
+    )
     _check_dense(name, ids, "whole numbers" + " of any size" * any_size, fits)
     if axes is not None and ids.ndim != len(axes.split()):
         raise ValueError(f"{name} must have shape ({', '.join(axes.split())}), got {tuple(ids.shape)}")
-
-
-_WHOLE = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool)
 
 
 def check_ids(
@@ -143,6 +142,30 @@ def check_grid(tokens: int, first: int, grid: tuple[int, int], before: int) -> N
         behind = f"patches behind {before} other tokens is {count} tokens, read at once"
         got = f"{tokens} tokens from place {first}"
         raise ValueError(f"a grid of {grid[0]} x {grid[1]} {behind}; got {got}")
+
+
+def check_patches(n: int, numbers: int, grid: tuple[int, int], size: int) -> None:
+    """Raise unless n rows of so many numbers are the patches of an image, in this grid."""
+    rows, columns = grid
+    if n != rows * columns or numbers % (size * size):
+        wanted = f"{rows * columns} rows of a multiple of {size * size} numbers, got {n} rows of {numbers}"
+        raise ValueError(f"an image of {rows * size} x {columns * size} in patches of {size} is {wanted}")
+
+
+def check_buckets(n_buckets: int, max_distance: int, causal: bool) -> tuple[int, int]:
+    """Both numbers as ints, of which buckets for near and for far offsets can be formed."""
+    n_buckets, max_distance = whole("n_buckets", n_buckets), whole("max_distance", max_distance)
+    one_way = n_buckets if causal else n_buckets // 2
+    if one_way < 2 or n_buckets % (2 if causal else 4):
+        raise ValueError(
+            "buckets are halved for near and far offsets, and before that for the two directions unless "
+            f"causal: got n_buckets={n_buckets} with causal={causal}"
+        )
+    if max_distance <= one_way // 2:
+        raise ValueError(
+            f"max_distance must exceed the {one_way // 2} offsets with a bucket each, got {max_distance}"
+        )
+    return n_buckets, max_distance
 
 
 def check_frequencies(found: Any, count: int) -> None:

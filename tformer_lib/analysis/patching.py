@@ -15,11 +15,7 @@ Metric = Callable[[Any], Tensor]  # from what the model returns to one number fo
 
 @torch.no_grad()
 def patching_grid(
-    model: nn.Module,
-    base: tuple[Any, ...],
-    donor: tuple[Any, ...],
-    names: Sequence[str],
-    metric: Metric,
+    model: nn.Module, base: tuple[Any, ...], donor: tuple[Any, ...], names: Sequence[str], metric: Metric
 ) -> Float[Tensor, "L N B"]:
     """metric(model(base)) with the activation of one name at one place taken from the run on `donor`.
 

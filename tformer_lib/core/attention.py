@@ -20,6 +20,7 @@ from tformer_lib.inputs import (
     check_broadcast,
     check_crossing,
     check_head_counts,
+    check_mask,
     check_qkv,
     check_tokens,
     refuse_gradients,
@@ -44,6 +45,7 @@ def masked_softmax(
     a row of zeros: forbidden scores become the smallest finite number rather than minus infinity, so
     that such a row never computes 0/0, and the second fill then removes what it holds.
     """
+    check_mask(mask, tuple(scores.shape))
     if mask is None:
         return scores.softmax(dim=-1)
     lowest = torch.finfo(scores.dtype).min
@@ -223,7 +225,7 @@ class MultiHeadAttention(nn.Module):
         d_model, n_heads, n_kv_heads = check_head_counts(d_model, n_heads, n_kv_heads)
         bias, qk_norm = flag("bias", bias), flag("qk_norm", qk_norm)
         if backend is not None and dropout:
-            raise ValueError(f"a backend has its own: give dropout={dropout} to {type(backend).__name__}")
+            raise ValueError(f"{type(backend).__name__} brings its own dropout: give it dropout={dropout}")
         self.d_model, self.n_heads, self.n_kv_heads = d_model, n_heads, n_kv_heads
         self.d_head = d_model // n_heads
         self.W_q = nn.Linear(d_model, d_model, bias=bias)

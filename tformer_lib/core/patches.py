@@ -3,6 +3,8 @@
 from jaxtyping import Float
 from torch import Tensor
 
+from tformer_lib.inputs import check_patches
+
 
 def to_patches(images: Float[Tensor, "B C H W"], size: int) -> Float[Tensor, "B N P"]:
     """Cuts images into N = (H / size) (W / size) squares, each a row of P = C * size * size numbers.
@@ -30,8 +32,7 @@ def from_patches(
     """
     batch, n, numbers = patches.shape
     rows, columns = patch_grid(height, width, size)
-    if n != rows * columns or numbers % (size * size):
-        raise ValueError(f"{n} rows of {numbers} are no image of {height} x {width} in patches of {size}")
+    check_patches(n, numbers, (rows, columns), size)
     channels = numbers // (size * size)
     grid = patches.reshape(batch, rows, columns, channels, size, size)
     return grid.permute(0, 3, 1, 4, 2, 5).reshape(batch, channels, height, width)

@@ -52,12 +52,7 @@ def sinusoidal(
 
 
 def _angles(
-    n: int,
-    d: int,
-    *,
-    offset: int,
-    base: float,
-    frequencies: tuple[float, ...] | None = None,
+    n: int, d: int, *, offset: int, base: float, frequencies: tuple[float, ...] | None = None
 ) -> Float[Tensor, "N pairs"]:
     """angles[n, i] = (n + offset) * w_i, with w_i = base^(-2i/d) unless the frequencies are given.
 

@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from tformer_lib.inputs import check_buckets
 from tformer_lib.numbers import whole
 
 
@@ -68,15 +69,9 @@ class RelativeBias(nn.Module):
 
     def __init__(self, n_heads: int, *, n_buckets: int = 32, max_distance: int = 128, causal: bool = True):
         super().__init__()
-        n_heads, n_buckets = whole("n_heads", n_heads, 1), whole("n_buckets", n_buckets)
-        max_distance = whole("max_distance", max_distance)
-        one_way = n_buckets if causal else n_buckets // 2
-        if one_way < 2 or n_buckets % (2 if causal else 4):
-            raise ValueError(f"buckets are halved, twice unless causal, got {n_buckets} with causal={causal}")
-        if max_distance <= one_way // 2:
-            raise ValueError(f"max_distance must exceed {one_way // 2} near offsets, got {max_distance}")
+        n_buckets, max_distance = check_buckets(n_buckets, max_distance, causal)
         self.n_buckets, self.max_distance, self.causal = n_buckets, max_distance, causal
-        self.table = nn.Parameter(torch.zeros(n_heads, n_buckets))
+        self.table = nn.Parameter(torch.zeros(whole("n_heads", n_heads, 1), n_buckets))
 
     def bucket(self, offset: Int[Tensor, "*any"]) -> Int[Tensor, "*any"]:
         """The number of the bucket that holds each offset n - s."""

@@ -232,7 +232,7 @@ class Transformer(nn.Module):
         super().__init__()
         if isinstance(make_backend, nn.Module):
             its = type(make_backend).__name__
-            raise TypeError(f"give a class or a function: make_backend={its}, or lambda: {its}(...)")
+            raise TypeError(f"each layer builds a backend: make_backend={its}, or lambda: {its}(...)")
         self.config = config
         self.blocks = nn.ModuleList(
             block(config, rotary=rotary, make_backend=make_backend) for _ in range(config.n_blocks)

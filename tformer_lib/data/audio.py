@@ -68,13 +68,7 @@ def mel_filterbank(
 
 
 def log_mel(
-    signal: Float[Tensor, "B T"],
-    *,
-    rate: float | int,
-    frame: int,
-    hop: int,
-    n_mels: int,
-    floor: float = 1e-3,
+    signal: Float[Tensor, "B T"], *, rate: float | int, frame: int, hop: int, n_mels: int, floor: float = 1e-3
 ) -> Float[Tensor, "B n_mels N"]:
     """log(W p_n + floor): a picture with bands down and time across, W being the mel filterbank.
 

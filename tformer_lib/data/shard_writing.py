@@ -11,16 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tformer_lib.data.shards import (
-    DTYPES,
-    FORMAT,
-    INDEX,
-    KIND,
-    SPLITS,
-    TOKENIZER,
-    Shards,
-    checksum_of_index,
-)
+from tformer_lib.data.shards import DTYPES, FORMAT, INDEX, KIND, SPLITS, TOKENIZER, Shards, checksum_of_index
 from tformer_lib.files import checksum_of, replace_file
 from tformer_lib.numbers import real, whole
 from tformer_lib.tokenizers import BPETokenizer, CharTokenizer

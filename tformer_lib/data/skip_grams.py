@@ -54,10 +54,7 @@ def skip_gram_pairs(
     for distance in range(1, min(window, len(words) - 1) + 1):
         left, right = words[:-distance], words[distance:]
         both = (left >= 0) & (right >= 0)
-        for centre, context, far in (
-            (left, right, reach[:-distance]),
-            (right, left, reach[distance:]),
-        ):
+        for centre, context, far in ((left, right, reach[:-distance]), (right, left, reach[distance:])):
             kept = both & (far >= distance)
             centres.append(centre[kept])
             contexts.append(context[kept])

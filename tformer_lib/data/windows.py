@@ -25,10 +25,7 @@ class RandomWindows:
     """
 
     def __init__(self, ids: Int[Tensor, "*T"], *, batch: int, length: int, steps: int, seed: int = 0):
-        if ids.ndim != 1:
-            raise ValueError(f"windows are cut from one long sequence, got shape {tuple(ids.shape)}")
-        if len(ids) < length + 1:
-            raise ValueError(f"a window takes {length + 1} tokens, and the sequence has {len(ids)}")
+        check_long(ids, length)
         self.ids, self.batch, self.length, self.steps, self.seed = ids, batch, length, steps, seed
 
     def __len__(self) -> int:
@@ -51,8 +48,13 @@ def consecutive_windows(ids: Int[Tensor, "*T"], length: int) -> Int[Tensor, "win
     Raises:
         ValueError: as `RandomWindows`.
     """
+    check_long(ids, length)
+    return ids.unfold(0, length + 1, length)
+
+
+def check_long(ids: Tensor, length: int) -> None:
+    """Raise unless this is one sequence, of a window at least."""
     if ids.ndim != 1:
         raise ValueError(f"windows are cut from one long sequence, got shape {tuple(ids.shape)}")
     if len(ids) < length + 1:
         raise ValueError(f"a window takes {length + 1} tokens, and the sequence has {len(ids)}")
-    return ids.unfold(0, length + 1, length)

@@ -4,15 +4,14 @@ import torch
 from torch import Tensor
 
 from tformer_lib.core.masks import causal_mask
-from tformer_lib.inputs import check_mask
 
 
 def key_mask(mask: Tensor | None, q: Tensor, k: Tensor, *, causal: bool, name: str) -> Tensor | None:
     """The mask over keys alone, (..., 1, S), that says what `mask` says; None if that is nothing.
 
     Args:
-        mask: as for `Attend`: padding (..., 1, S), or, for a causal backend, the causal mask with or without
-            padding.
+        mask: one that `Backend` has let through: padding (..., 1, S), or, for a causal backend, the causal
+            mask with or without padding.
         q: queries, (..., N, Dh), the last N of the S positions.
         k: keys, (..., S, Dh).
         causal: whether the backend looks back only, whatever the mask.
@@ -20,10 +19,8 @@ def key_mask(mask: Tensor | None, q: Tensor, k: Tensor, *, causal: bool, name: s
 
     Raises:
         ValueError: if the mask allows some queries what it forbids to others, in another way than `causal`.
-        TypeError: if the mask is not boolean.
     """
     n, s = q.shape[-2], k.shape[-2]
-    check_mask(mask, (*q.shape[:-1], s))
     if mask is None:
         return None
     mask = torch.atleast_2d(mask)

@@ -15,7 +15,7 @@ from torch import Tensor
 from tformer_lib.core.attention import Backend
 from tformer_lib.core.precision import as_given, precise
 from tformer_lib.efficient.key_masks import check_last, key_mask
-from tformer_lib.inputs import check_mask, check_qkv
+from tformer_lib.inputs import check_qkv
 
 FeatureMap = Callable[[Tensor], Tensor]
 
@@ -48,10 +48,9 @@ def linear_attention(
 
     Returns the output and the weights, as `attention` does.
     """
-    check_qkv(q, k, v)
+    check_qkv(q, k, v, mask)
     with as_given(q):
         scores = precise(feature_map(q)) @ precise(feature_map(k)).mT
-    check_mask(mask, tuple(scores.shape))
     if mask is not None:
         scores = scores.masked_fill(~mask, 0.0)
     total = scores.sum(dim=-1, keepdim=True)

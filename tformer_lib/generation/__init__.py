@@ -7,11 +7,4 @@ from tformer_lib.generation.greedy import greedy_search
 from tformer_lib.generation.sampling import next_token_probabilities
 from tformer_lib.generation.translating import translate
 
-__all__ = [
-    "beam_search",
-    "fill_in",
-    "generate",
-    "greedy_search",
-    "next_token_probabilities",
-    "translate",
-]
+__all__ = ["beam_search", "fill_in", "generate", "greedy_search", "next_token_probabilities", "translate"]

@@ -5,13 +5,24 @@ with the head for masked tokens it is a `PretrainingBERT`. The matrices stand th
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from tformer_lib.core.attention import Backend
 from tformer_lib.models.bert import BERT, PretrainingBERT, bert_config
-from tformer_lib.pretrained.foreign_weights import Source, weight_and_bias
+from tformer_lib.pretrained.foreign_weights import Source, renamed
 from tformer_lib.pretrained.settings import ACTIVATIONS, Settings
 
 MASKED, NEXT = "cls.predictions.", "cls.seq_relationship."  # how the names of the heads' tensors begin
+LAYER = {  # theirs and ours, within a layer
+    "attention.self.query": "self_attention.W_q",
+    "attention.self.key": "self_attention.W_k",
+    "attention.self.value": "self_attention.W_v",
+    "attention.output.dense": "self_attention.W_o",
+    "intermediate.dense": "mlp.W_in",
+    "output.dense": "mlp.W_out",
+    "attention.output.LayerNorm": "self_attention_norm",
+    "output.LayerNorm": "mlp_norm",
+}
 IGNORED = r"(bert\.)?embeddings\.position_ids"  # 0, 1, 2, ...
 
 
@@ -82,44 +93,29 @@ def sources(model: BERT | PretrainingBERT, names: Iterable[str]) -> list[Source]
     The norms' parameters are called weight and bias, and gamma and beta in the earliest files.
     """
     names = list(names)
-    old = any(name.endswith("LayerNorm.gamma") for name in names)
-    called = {"weight": "gamma", "bias": "beta"} if old else {"weight": "weight", "bias": "bias"}
-    bert, inside = (model, "") if isinstance(model, BERT) else (model.bert, "bert.")
-    theirs = prefix(names)
-    d, f = bert.config.d_model, bert.config.d_hidden or 4 * bert.config.d_model
-    vocab = bert.embed.num_embeddings
-
-    def norm(name: str, target: str) -> list[Source]:
-        return [Source(f"{name}.{called[kind]}", (d,), (f"{target}.{kind}",)) for kind in called]
-
-    found = [
-        Source(f"{theirs}embeddings.{name}.weight", (rows, d), (f"{inside}{target}",))
-        for name, target, rows in (
-            ("word_embeddings", "embed.weight", vocab),
-            ("position_embeddings", "positions.table", bert.max_len),
-            ("token_type_embeddings", "segments.weight", bert.segments.num_embeddings),
-        )
-    ]
-    found += norm(f"{theirs}embeddings.LayerNorm", f"{inside}embed_norm")
+    theirs, inside = prefix(names), "" if isinstance(model, BERT) else "bert."
+    bert = model if isinstance(model, BERT) else model.bert
+    layers = {
+        f"{theirs}embeddings.word_embeddings": f"{inside}embed",
+        f"{theirs}embeddings.position_embeddings": f"{inside}positions",
+        f"{theirs}embeddings.token_type_embeddings": f"{inside}segments",
+        f"{theirs}embeddings.LayerNorm": f"{inside}embed_norm",
+    }
     for i in range(bert.config.n_blocks):
         layer, block = f"{theirs}encoder.layer.{i}", f"{inside}transformer.blocks.{i}"
-        for name, target, rows, columns in (
-            ("attention.self.query", "self_attention.W_q", d, d),
-            ("attention.self.key", "self_attention.W_k", d, d),
-            ("attention.self.value", "self_attention.W_v", d, d),
-            ("attention.output.dense", "self_attention.W_o", d, d),
-            ("intermediate.dense", "mlp.W_in", f, d),
-            ("output.dense", "mlp.W_out", d, f),
-        ):
-            found += weight_and_bias(f"{layer}.{name}", f"{block}.{target}", rows, columns)
-        found += norm(f"{layer}.attention.output.LayerNorm", f"{block}.self_attention_norm")
-        found += norm(f"{layer}.output.LayerNorm", f"{block}.mlp_norm")
+        layers |= {f"{layer}.{name}": f"{block}.{target}" for name, target in LAYER.items()}
     if bert.pooler is not None:
-        found += weight_and_bias(f"{theirs}pooler.dense", f"{inside}pooler", d, d)
+        layers[f"{theirs}pooler.dense"] = f"{inside}pooler"
+    heads: list[Source] = []
     if isinstance(model, PretrainingBERT):
-        found.append(Source(f"{MASKED}bias", (vocab,), ("masked_language.bias",)))
-        found += weight_and_bias(f"{MASKED}transform.dense", "masked_language.W", d, d)
-        found += norm(f"{MASKED}transform.LayerNorm", "masked_language.norm")
+        layers[f"{MASKED}transform.dense"] = "masked_language.W"
+        layers[f"{MASKED}transform.LayerNorm"] = "masked_language.norm"
+        heads = [Source(f"{MASKED}bias", (bert.embed.num_embeddings,), ("masked_language.bias",))]
         if model.next_sentence is not None:
-            found += weight_and_bias(NEXT.rstrip("."), "next_sentence.W", 2, d)
+            layers[NEXT.rstrip(".")] = "next_sentence.W"
+    found = renamed(model, layers) + heads
+    if any(name.endswith("LayerNorm.gamma") for name in names):
+        old = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
+        for new, was in old.items():
+            found = [replace(source, name=source.name.replace(new, was)) for source in found]
     return found

@@ -16,14 +16,7 @@ from tformer_lib.pretrained.foreign_weights import built, fill, read_tensors
 from tformer_lib.pretrained.settings import Settings
 
 # by the model_type that config.json states
-FAMILIES = {
-    "bert": bert,
-    "gpt2": gpt2,
-    "llama": llama,
-    "marian": marian,
-    "mistral": llama,
-    "vit": vit,
-}
+FAMILIES = {"bert": bert, "gpt2": gpt2, "llama": llama, "marian": marian, "mistral": llama, "vit": vit}
 
 
 def load(

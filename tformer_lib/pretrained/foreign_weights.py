@@ -5,18 +5,17 @@ its author put there.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from tformer_lib.comparison import check_fits, kinds, misfits
-from tformer_lib.files import parse_json
+from tformer_lib.files import DAMAGED, parse_json
 from tformer_lib.pretrained.settings import Settings
 
 Model = TypeVar("Model", bound=nn.Module)
@@ -46,11 +45,29 @@ class Source:
     convert: Callable[[Tensor], Iterable[Tensor]] = as_is
 
 
-def weight_and_bias(name: str, target: str, *shape: int) -> list[Source]:
-    """A weight of this shape and the bias beside it, under the names that both have in a layer."""
+def renamed(
+    model: nn.Module,
+    names: Mapping[str, str],
+    convert: Mapping[str, Callable[[Tensor], Iterable[Tensor]]] | None = None,
+) -> list[Source]:
+    """Weights and biases that are the model's own under other names, in its shapes.
+
+    Args:
+        model: whose parameters they become.
+        names: of the layers, theirs and ours; of each, what there is of a weight (or table) and a bias.
+        convert: what a layer's tensors go through, by the last part of its name there.
+    """
+    shapes = {name: tuple(value.shape) for name, value in model.state_dict().items()}
     return [
-        Source(f"{name}.weight", shape, (f"{target}.weight",)),
-        Source(f"{name}.bias", shape[:1], (f"{target}.bias",)),
+        Source(
+            f"{theirs}.{kind}",
+            shapes[f"{ours}.{own}"],
+            (f"{ours}.{own}",),
+            (convert or {}).get(theirs.rpartition(".")[2], as_is),
+        )
+        for theirs, ours in names.items()
+        for kind, own in (("weight", "weight"), ("bias", "bias"), ("weight", "table"))
+        if f"{ours}.{own}" in shapes
     ]
 
 
@@ -93,8 +110,7 @@ def read_tensors(folder: Path) -> dict[str, Tensor]:
 def _read(path: Path) -> dict[str, Tensor]:
     try:
         return load_file(path)
-        # whatever a damaged file makes the library raise
-    except (SafetensorError, OSError, LookupError, ValueError, TypeError, RuntimeError) as error:
+    except DAMAGED as error:
         raise ValueError(f"{path} is no safetensors file, or not a whole one: {error}") from error
 
 

@@ -17,7 +17,7 @@ from tformer_lib.core.attention import Backend
 from tformer_lib.core.positions import Rotary
 from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.models.gpt import GPT
-from tformer_lib.pretrained.foreign_weights import Source, built, fill
+from tformer_lib.pretrained.foreign_weights import Source, built, fill, renamed
 from tformer_lib.pretrained.rope import DividedBy, LinearScaling
 from tformer_lib.pretrained.settings import Settings
 
@@ -156,10 +156,4 @@ def _sources(model: GPT) -> list[Source]:
             f"blk.{i}.ffn_norm": f"{ours}.mlp_norm",
         }
         names |= {f"blk.{i}.{theirs}": f"{ours}.{name}" for theirs, name in LINEARS.items()}
-    shapes = {name: tuple(value.shape) for name, value in model.state_dict().items()}
-    return [
-        Source(f"{theirs}.{kind}", shapes[f"{ours}.{kind}"], (f"{ours}.{kind}",))
-        for theirs, ours in names.items()
-        for kind in ("weight", "bias")
-        if f"{ours}.{kind}" in shapes
-    ]
+    return renamed(model, names)

@@ -12,11 +12,22 @@ from torch import Tensor
 from tformer_lib.core.attention import Backend
 from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.models.gpt import GPT
-from tformer_lib.pretrained.foreign_weights import Source, as_is
+from tformer_lib.pretrained.foreign_weights import Source, renamed
 from tformer_lib.pretrained.rope import rotary
 from tformer_lib.pretrained.settings import Settings
 
 IGNORED = r"(model\.)?layers\.\d+\.self_attn\.rotary_emb\.inv_freq"  # the frequencies, which we compute
+LAYER = {  # theirs and ours, within a layer
+    "input_layernorm": "self_attention_norm",
+    "post_attention_layernorm": "mlp_norm",
+    "self_attn.q_proj": "self_attention.W_q",
+    "self_attn.k_proj": "self_attention.W_k",
+    "self_attn.v_proj": "self_attention.W_v",
+    "self_attn.o_proj": "self_attention.W_o",
+    "mlp.gate_proj": "mlp.W_gate",
+    "mlp.up_proj": "mlp.W_in",
+    "mlp.down_proj": "mlp.W_out",
+}
 
 
 def build(
@@ -91,34 +102,13 @@ def neighbours(tensor: Tensor, n_heads: int) -> tuple[Tensor]:
 
 def sources(model: GPT, names: Iterable[str]) -> list[Source]:
     """What the file must hold for this model."""
-    start = prefix(names)
-    config = model.config
-    d, f = config.d_model, config.d_hidden or 4 * config.d_model
-    heads, kv_heads = config.n_heads, config.n_kv_heads or config.n_heads
-    kv, vocab = kv_heads * (d // heads), model.embed.num_embeddings
-    found = [
-        Source(f"{start}embed_tokens.weight", (vocab, d), ("embed.weight",)),
-        Source(f"{start}norm.weight", (d,), ("transformer.final_norm.weight",)),
-    ]
+    start, config = prefix(names), model.config
+    layers = {f"{start}embed_tokens": "embed", f"{start}norm": "transformer.final_norm"}
     if model.head is not None:
-        found.append(Source("lm_head.weight", (vocab, d), ("head.weight",)))
+        layers["lm_head"] = "head"
     for i in range(config.n_blocks):
-        theirs, ours = f"{start}layers.{i}", f"transformer.blocks.{i}"
-        for norm, name in (
-            ("input_layernorm", "self_attention_norm"),
-            ("post_attention_layernorm", "mlp_norm"),
-        ):
-            found.append(Source(f"{theirs}.{norm}.weight", (d,), (f"{ours}.{name}.weight",)))
-        for name, target, rows, columns, convert in (
-            ("self_attn.q_proj", "self_attention.W_q", d, d, partial(neighbours, n_heads=heads)),
-            ("self_attn.k_proj", "self_attention.W_k", kv, d, partial(neighbours, n_heads=kv_heads)),
-            ("self_attn.v_proj", "self_attention.W_v", kv, d, as_is),
-            ("self_attn.o_proj", "self_attention.W_o", d, d, as_is),
-            ("mlp.gate_proj", "mlp.W_gate", f, d, as_is),
-            ("mlp.up_proj", "mlp.W_in", f, d, as_is),
-            ("mlp.down_proj", "mlp.W_out", d, f, as_is),
-        ):
-            shapes = {"weight": (rows, columns)} | ({"bias": (rows,)} if config.bias else {})
-            for kind, shape in shapes.items():
-                found.append(Source(f"{theirs}.{name}.{kind}", shape, (f"{ours}.{target}.{kind}",), convert))
-    return found
+        layer, block = f"{start}layers.{i}", f"transformer.blocks.{i}"
+        layers |= {f"{layer}.{name}": f"{block}.{target}" for name, target in LAYER.items()}
+    heads, kv_heads = config.n_heads, config.n_kv_heads or config.n_heads
+    turned = {"q_proj": partial(neighbours, n_heads=heads), "k_proj": partial(neighbours, n_heads=kv_heads)}
+    return renamed(model, layers, turned)

@@ -18,10 +18,12 @@ from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.inputs import check_tokens
 from tformer_lib.models.translator import Translator
 from tformer_lib.numbers import brief, multiple
-from tformer_lib.pretrained.foreign_weights import Source, weight_and_bias
+from tformer_lib.pretrained.foreign_weights import Source, renamed
 from tformer_lib.pretrained.settings import ACTIVATIONS, Settings
 
 SHARED = "model.shared.weight"
+ATTENTIONS = {"self_attn": "self_attention", "encoder_attn": "cross_attention"}
+MATRICES = {"q_proj": "W_q", "k_proj": "W_k", "v_proj": "W_v", "out_proj": "W_o"}
 IGNORED = r"model\.(en|de)coder\.embed_positions\.weight"  # sines and cosines, which are computed here
 
 
@@ -143,27 +145,20 @@ def twice(tensor: Tensor) -> tuple[Tensor, Tensor]:
 
 def sources(model: Marian, names: Iterable[str]) -> list[Source]:
     """What the file must hold for this model."""
-    d, f = model.config.d_model, model.config.d_hidden or 4 * model.config.d_model
-    vocab = model.embed.num_embeddings
+    vocab, d = model.embed.num_embeddings, model.config.d_model
     found = [
         Source(SHARED, (vocab, d), ("embed.weight", "embed_target.weight"), twice),
         Source("final_logits_bias", (1, vocab), ("bias",), lambda row: (row[0],)),
     ]
-    attentions = {"encoder": {"self_attn": "self_attention"}}
-    attentions["decoder"] = attentions["encoder"] | {"encoder_attn": "cross_attention"}
+    layers: dict[str, str] = {}
     for side, stack in (("encoder", model.encoder), ("decoder", model.decoder)):
+        attentions = ("self_attn", "encoder_attn") if side == "decoder" else ("self_attn",)
         for i in range(stack.config.n_blocks):
             theirs, ours = f"model.{side}.layers.{i}", f"{side}.blocks.{i}"
-            for name, target in attentions[side].items():
-                for matrix, W in (
-                    ("q_proj", "W_q"),
-                    ("k_proj", "W_k"),
-                    ("v_proj", "W_v"),
-                    ("out_proj", "W_o"),
-                ):
-                    found += weight_and_bias(f"{theirs}.{name}.{matrix}", f"{ours}.{target}.{W}", d, d)
-                found += weight_and_bias(f"{theirs}.{name}_layer_norm", f"{ours}.{target}_norm", d)
-            found += weight_and_bias(f"{theirs}.fc1", f"{ours}.mlp.W_in", f, d)
-            found += weight_and_bias(f"{theirs}.fc2", f"{ours}.mlp.W_out", d, f)
-            found += weight_and_bias(f"{theirs}.final_layer_norm", f"{ours}.mlp_norm", d)
-    return found
+            for name in attentions:
+                target = f"{ours}.{ATTENTIONS[name]}"
+                layers |= {f"{theirs}.{name}.{kind}": f"{target}.{W}" for kind, W in MATRICES.items()}
+                layers[f"{theirs}.{name}_layer_norm"] = f"{target}_norm"
+            layers |= {f"{theirs}.fc1": f"{ours}.mlp.W_in", f"{theirs}.fc2": f"{ours}.mlp.W_out"}
+            layers[f"{theirs}.final_layer_norm"] = f"{ours}.mlp_norm"
+    return found + renamed(model, layers)

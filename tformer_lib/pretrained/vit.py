@@ -11,10 +11,20 @@ from torch import Tensor
 from tformer_lib.core.attention import Backend
 from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.models.vit import ViT
-from tformer_lib.pretrained.foreign_weights import Source, weight_and_bias
+from tformer_lib.pretrained.foreign_weights import Source, renamed
 from tformer_lib.pretrained.settings import ACTIVATIONS, Settings
 
 IGNORED = r"(vit\.)?pooler\.dense\.(weight|bias)"  # a layer behind the class token that the paper has not
+LAYER = {  # theirs and ours, within a layer
+    "attention.attention.query": "self_attention.W_q",
+    "attention.attention.key": "self_attention.W_k",
+    "attention.attention.value": "self_attention.W_v",
+    "attention.output.dense": "self_attention.W_o",
+    "intermediate.dense": "mlp.W_in",
+    "output.dense": "mlp.W_out",
+    "layernorm_before": "self_attention_norm",
+    "layernorm_after": "mlp_norm",
+}
 
 
 def build(
@@ -68,9 +78,7 @@ def copies(model: ViT, names: Iterable[str]) -> dict[str, str]:
 def sources(model: ViT, names: Iterable[str]) -> list[Source]:
     """What the file must hold for this model."""
     theirs = "vit." if any(name.startswith("vit.") for name in names) else ""
-    d, f, p = model.config.d_model, model.config.d_hidden or 4 * model.config.d_model, model.patch_size
-    places = 1 + model.grid[0] * model.grid[1]
-
+    d, p, places = model.config.d_model, model.patch_size, 1 + model.grid[0] * model.grid[1]
     projection = f"{theirs}embeddings.patch_embeddings.projection"
     found = [
         Source(f"{theirs}embeddings.cls_token", (1, 1, d), ("class_token",), lambda t: (t[0, 0],)),
@@ -83,23 +91,14 @@ def sources(model: ViT, names: Iterable[str]) -> list[Source]:
         ),
         Source(f"{projection}.bias", (d,), ("patch_embed.bias",)),
     ]
+    layers: dict[str, str] = {}
     for i in range(model.config.n_blocks):
         layer, block = f"{theirs}encoder.layer.{i}", f"transformer.blocks.{i}"
-        for name, target, rows, columns in (
-            ("attention.attention.query", "self_attention.W_q", d, d),
-            ("attention.attention.key", "self_attention.W_k", d, d),
-            ("attention.attention.value", "self_attention.W_v", d, d),
-            ("attention.output.dense", "self_attention.W_o", d, d),
-            ("intermediate.dense", "mlp.W_in", f, d),
-            ("output.dense", "mlp.W_out", d, f),
-        ):
-            found += weight_and_bias(f"{layer}.{name}", f"{block}.{target}", rows, columns)
-        found += weight_and_bias(f"{layer}.layernorm_before", f"{block}.self_attention_norm", d)
-        found += weight_and_bias(f"{layer}.layernorm_after", f"{block}.mlp_norm", d)
-    found += weight_and_bias(f"{theirs}layernorm", "transformer.final_norm", d)
+        layers |= {f"{layer}.{name}": f"{block}.{target}" for name, target in LAYER.items()}
+    layers[f"{theirs}layernorm"] = "transformer.final_norm"
     if model.head is not None:
-        found += weight_and_bias("classifier", "head", model.head.out_features, d)
-    return found
+        layers["classifier"] = "head"
+    return found + renamed(model, layers)
 
 
 def _first(tensor: Tensor) -> tuple[Tensor]:

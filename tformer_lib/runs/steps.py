@@ -182,11 +182,7 @@ def build(model: ModelSettings, vocab_size: int) -> GPT:
     )
     rotary = Rotary(config.d_model // config.n_heads, model.rotary_base)
     network = GPT(
-        config,
-        vocab_size,
-        rotary=rotary,
-        make_backend=lambda: FusedAttend(model.dropout),
-        tied=model.tied,
+        config, vocab_size, rotary=rotary, make_backend=lambda: FusedAttend(model.dropout), tied=model.tied
     )
     quiet_initialisation(network)
     return network

@@ -110,11 +110,7 @@ def state_bytes(shape: GPTShape, precision: str = "float32", optimizer: str = "a
 
 
 def block_activations(
-    shape: GPTShape,
-    batch: int,
-    length: int,
-    kernel: str = "fused",
-    precision: str = "float32",
+    shape: GPTShape, batch: int, length: int, kernel: str = "fused", precision: str = "float32"
 ) -> int:
     """Bytes that one block keeps for the backward pass: in numbers, (8 + 2 F/D) B N D and the weights.
 

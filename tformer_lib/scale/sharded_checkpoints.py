@@ -37,16 +37,7 @@ from torch.distributed.checkpoint.state_dict import (
     set_state_dict,
 )
 
-from tformer_lib.comparison import (
-    Kind,
-    check_fits,
-    clashes,
-    differences,
-    kinds,
-    misfits,
-    plain_name,
-    sharing,
-)
+from tformer_lib.comparison import Kind, check_fits, clashes, differences, kinds, misfits, plain_name, sharing
 from tformer_lib.core.modes import plain
 from tformer_lib.files import checksum_of, parse_json, replace_file
 from tformer_lib.numbers import brief, whole
@@ -75,10 +66,7 @@ class Saved:
 
 
 def save_distributed(
-    folder: str | Path,
-    model: nn.Module,
-    optimizers: Sequence[torch.optim.Optimizer],
-    saved: Saved,
+    folder: str | Path, model: nn.Module, optimizers: Sequence[torch.optim.Optimizer], saved: Saved
 ) -> Path:
     """Write a checkpoint, each process its own part; `folder`/latest.json then names it.
 
@@ -380,7 +368,7 @@ def _compare_moments(
 ) -> None:
     """Each parameter is moved by an optimiser of the same kind, and what that remembers has its shape."""
     now, start = _movers(model, optimizers), "optim.state."
-    wrong = differences(then, now, "was moved by")
+    wrong = differences(then, now, "moved by")
     shapes = {plain_name(name): tuple(value.shape) for name, value in plain(model).named_parameters()}
     for part, (shape, _) in parts.items():
         name = part.removeprefix(start).rpartition(".")[0]

@@ -23,11 +23,7 @@ class Merge(NamedTuple):
 
 
 def learn_merges(
-    words: list[list[int]],
-    counts: list[int],
-    tokens: list[Any],
-    join: Callable[[Any, Any], Any],
-    size: int,
+    words: list[list[int]], counts: list[int], tokens: list[Any], join: Callable[[Any, Any], Any], size: int
 ) -> Iterator[Merge]:
     """Merge the most frequent pair until there are `size` tokens or no pair is left; yields each merge.
 

@@ -14,10 +14,7 @@ def save_json(path: str | os.PathLike[str], kind: str, content: dict[str, Any]) 
 
 
 def load_json(
-    path: str | os.PathLike[str],
-    kind: str,
-    fields: dict[str, Any],
-    optional: dict[str, Any] | None = None,
+    path: str | os.PathLike[str], kind: str, fields: dict[str, Any], optional: dict[str, Any] | None = None
 ) -> dict[str, Any]:
     """What `save_json` wrote.
 

@@ -8,20 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from tformer_lib.comparison import (
-    check_fits,
-    clashes,
-    differences,
-    kinds,
-    misfits,
-    plain_name,
-)
+from tformer_lib.comparison import check_fits, clashes, differences, kinds, misfits, plain_name
 from tformer_lib.core.modes import plain
-from tformer_lib.files import parse_json, replace_file
+from tformer_lib.files import DAMAGED, parse_json, replace_file
 from tformer_lib.numbers import brief, real, whole
 from tformer_lib.training.history import History
 from tformer_lib.training.seeds import check_random_state, random_state
@@ -185,16 +178,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
             tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
         text = metadata["checkpoint"]
         header = parse_json(text)
-        # whatever a damaged file makes the library raise: among these are wrong lengths, dtypes and names
-    except (
-        SafetensorError,
-        LookupError,
-        ValueError,
-        TypeError,
-        AttributeError,
-        RuntimeError,
-        OSError,
-    ) as error:
+    except DAMAGED as error:
         raise ValueError(f"{path} is no checkpoint, or not a whole one: {error}") from error
     if not isinstance(header, dict) or type(header.get("format")) is not int:
         raise ValueError(f"{path} is no checkpoint: it does not say of which format it is")
