@@ -15,7 +15,7 @@ import lxml.html
 import pytest
 import torch
 import yaml
-from chapters import notebooks
+from chapters import chapters, notebooks
 
 from tests.site.pages import ROOT, eventually
 from tformer_book.attention.exercises import nadaraya_watson
@@ -44,7 +44,12 @@ from tformer_lib.scale.costs import (
 )
 
 LIVE = ROOT / "book" / "site" / "static" / "live"
-FIGURES = yaml.safe_load((ROOT / "book" / "site" / "live.yml").read_text("utf8"))
+FIGURES = {
+    name: figure
+    for chapter in chapters()
+    if (file := chapter.folder / "live.yml").exists()
+    for name, figure in yaml.safe_load(file.read_text("utf8")).items()
+}
 DATA = ("logits.js", "attention.js", "patching.js")  # numbers, not programs
 MADE = ("model_weights.js",)  # when the site is built
 PAGES = {name: f"book/{'live_model' if name == 'live-model' else 'play'}.html" for name in FIGURES}

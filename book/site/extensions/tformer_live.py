@@ -1,6 +1,6 @@
 """Figures to touch: behind a drawing on the site, folded, something that moves.
 
-`book/live.yml` says which figure stands behind which drawing, what to try with it, and
+A chapter's `live.yml` says which figure stands behind which drawing, what to try with it, and
 which scripts of `book/site/static/live` it needs; with `at` it begins behind one drawing in
 a state of its own, with a task of its own; on a page of their own figures have all
 tasks. A notebook holds nothing of this: in
@@ -19,6 +19,7 @@ the figure says which exercises use it, and each of these opens it in its state.
 """
 
 import html
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import urlencode
@@ -30,9 +31,13 @@ from sphinx.environment import BuildEnvironment
 from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective
 
-FILE = Path(__file__).resolve().parents[1] / "live.yml"
-SCRIPTS = FILE.parent / "static" / "live"
-WEIGHTS = FILE.parents[1] / "kit" / "live_model.json"
+SITE = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(SITE.parents[1] / "tools"))
+from chapters import chapters
+
+SCRIPTS = SITE / "static" / "live"
+WEIGHTS = SITE.parent / "kit" / "live_model.json"
+FILE = "live.yml"  # of a chapter
 MADE = {"model_weights.js": WEIGHTS}  # a script, and the file that it is made of
 KEYS = {"title", "task", "teaches", "after", "scripts"}
 ALONE = "book/live_model"  # the page of the figure that has one of its own
@@ -44,9 +49,16 @@ class Standing(nodes.General, nodes.Element):
     """A figure on a page of its own, until the numbers of exercises are known."""
 
 
+def files() -> list[Path]:
+    """Where the chapters say which figures they have."""
+    return [file for chapter in chapters() if (file := chapter.folder / FILE).exists()]
+
+
 def figures() -> dict[str, dict]:
     """The figures by name, each with all of its keys; their scripts are there."""
-    found = yaml.safe_load(FILE.read_text("utf8"))
+    found: dict[str, dict] = {}
+    for file in files():
+        found |= yaml.safe_load(file.read_text("utf8"))
     for name, figure in found.items():
         elsewhere = figure.get("at", {})
         fits = elsewhere.keys() <= set(figure.get("after", ())) and all(
@@ -54,10 +66,10 @@ def figures() -> dict[str, dict]:
         )
         if figure.keys() - MAY != KEYS or not fits:
             given = ", ".join(sorted(figure))
-            raise ExtensionError(f"{FILE.name}: {name} has the keys {given}")
+            raise ExtensionError(f"{FILE}: {name} has the keys {given}")
         for script in figure["scripts"]:
             if not MADE.get(script, SCRIPTS / script).exists():
-                raise ExtensionError(f"{FILE.name}: {name} needs {script}: not there")
+                raise ExtensionError(f"{FILE}: {name} needs {script}: not there")
     return found
 
 
@@ -80,7 +92,7 @@ def used_by(app: Sphinx, docname: str, labels: Iterable[str]) -> str:
     for label in labels:
         found = numbered(app.env, "exercise", label)
         if found is None:
-            raise ExtensionError(f"{FILE.name}: there is no exercise {label}")
+            raise ExtensionError(f"{FILE}: there is no exercise {label}")
         there.append((*found, label))
     here = [one for one in there if one[0] == docname] or there
     links = []
@@ -123,7 +135,7 @@ def drawn(app: Sphinx, docname: str, labels: Iterable[str]) -> str:
     for label in labels:
         found = numbered(app.env, "figure", label)
         if found is None:
-            raise ExtensionError(f"{FILE.name}: there is no drawing {label}")
+            raise ExtensionError(f"{FILE}: there is no drawing {label}")
         address = html.escape(app.builder.get_relative_uri(docname, found[0]))
         links.append(f'<a href="{address}#{label}">Figure {found[1]}</a>')
     shown = "shows" if len(links) == 1 else "show"
@@ -142,9 +154,10 @@ class LiveDirective(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """The figure, unfolded."""
-        self.env.note_dependency(str(FILE))
+        for file in files():
+            self.env.note_dependency(str(file))
         if self.arguments[0] not in figures():
-            raise self.error(f"there is no figure {self.arguments[0]} in {FILE.name}")
+            raise self.error(f"there is no figure {self.arguments[0]} in {FILE}")
         return [Standing("", name=self.arguments[0])]
 
 
