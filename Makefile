@@ -38,7 +38,7 @@ pdf: env ## print the site with Chromium: the book and each chapter as PDF, link
 	@$(BIN)/python tools/make_pdf.py
 
 test: env ## run every test: the package, every notebook, figures, style, the site
-	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	@$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 check: env ## run what a change can break, and say why (BASE= names what to compare with)
 	@$(BIN)/python tools/check.py $(if $(BASE),--base "$(BASE)")

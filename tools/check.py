@@ -4,6 +4,11 @@ A change is what differs from the base: on a branch the commit where it left mai
 `--base` (`make check BASE=...`) names another commit or branch to count from. Files that git does not know
 yet count.
 
+What has passed is not run again. A test file or a notebook has a key, made of what it depends on: its text,
+the modules that it reaches, the files that these name, the lock file, and Python. Keys that passed are kept
+in `_build/passed.json`. A notebook of which only prose has changed is not run. In CI, and with `--again`, all
+of it is.
+
 What imports what in the package is grimp's graph. The imports of tests and notebooks come from their code. A
 name that a package's __init__ hands on counts as an import of the module that defines it: a notebook that
 takes `claim` from `tformer_book` does not depend on all that stands beside it there.
@@ -12,12 +17,18 @@ takes `claim` from `tformer_book` does not depend on all that stands beside it t
 import argparse
 import ast
 import fnmatch
+import hashlib
+import json
 import os
 import re
 import subprocess
 import sys
+import tempfile
+import xml.etree.ElementTree as ElementTree
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import grimp
@@ -63,6 +74,21 @@ BY_NAME = (
 )
 WITHOUT_SITE = ("tests/site/test_commands.py", "tests/site/test_standins.py")  # these need none that is built
 NOTEBOOKS_RUN_IN = ("conftest.py", "tests/notebooks/plugin.py")
+# Of these a notebook's prose changes nothing: they look at its code and what that shows.
+CODE_ALONE = ("tests/tools/test_grown.py", "tests/book/exercises/test_exercises.py")
+# What every test depends on, beside Python itself.
+ALWAYS = ("requirements.txt", "pyproject.toml", "conftest.py", "tools/check.py")
+SITE_SOURCES = (
+    "_config.yml",
+    "_toc.yml",
+    "references.bib",
+    "requirements-site.txt",
+    "book",
+    "tformer_lib",
+    "tools",
+)
+PASSED = Path("_build", "passed.json")
+KEPT = 20  # keys of a target: of as many states of the files, on one branch and another
 MAGIC = re.compile(r"^(\s*)[%!].*$", re.MULTILINE)
 
 
@@ -71,6 +97,8 @@ class Plan:
     """What is to be run: each target of pytest with its reason, and the files for ruff."""
 
     tests: dict[str, str] = field(default_factory=dict)
+    passed: dict[str, str] = field(default_factory=dict)  # what has passed as it is, and is not run again
+    keys: dict[str, str] = field(default_factory=dict)  # of the files that are run
     style: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)  # what is not run, and the command that does
 
@@ -105,6 +133,11 @@ class Tree:
             name = self.module(self.root / file)
             return [name, f"{name}.__init__"] if file.endswith("/__init__.py") else [name]
         return [file]
+
+    def file(self, node: str) -> str:
+        """The file of what stands in the graph."""
+        path = self.modules.get(node.removesuffix(".__init__"))
+        return path.relative_to(self.root).as_posix() if path else node
 
     def handed_on(self, package: str) -> dict[str, tuple[str, str]]:
         """The names that a package's __init__ imports: the module of each, and its name there."""
@@ -257,15 +290,16 @@ def is_notebook(file: str) -> bool:
     return fnmatch.fnmatch(file, "book/*.ipynb")
 
 
-def plan(tree: Tree, changed: Iterable[str]) -> Plan:
-    """What to run after these files have changed."""
+def plan(tree: Tree, changed: Iterable[str], prose: Iterable[str] = ()) -> Plan:
+    """What to run after these files have changed, of which `prose` are notebooks with the code they had."""
     made = Plan()
-    changed = sorted(changed)
+    changed, prose = sorted(changed), set(prose)
     for file in changed:
         for target, reason in tree.reached(file):
-            made.tests.setdefault(target, reason)
+            if file not in prose:
+                made.tests.setdefault(target, reason)
         for pattern, target in ALSO:
-            if fnmatch.fnmatch(file, pattern):
+            if fnmatch.fnmatch(file, pattern) and not (file in prose and target in CODE_ALONE):
                 made.tests.setdefault(target, f"reads {file}")
     made.tests = {t: why for t, why in made.tests.items() if (tree.root / t).exists()}
     site = "tests/site" in made.tests
@@ -283,6 +317,129 @@ def plan(tree: Tree, changed: Iterable[str]) -> Plan:
     if any(fnmatch.fnmatch(f, "requirements*.txt") or f == "pyproject.toml" for f in changed):
         made.left.append("what other versions of packages change (`make test`)")
     return made
+
+
+def code_of(notebook: bytes) -> bytes:
+    """What of a notebook is run and compared: its cells of code, with what they show."""
+    cells = [cell for cell in json.loads(notebook)["cells"] if cell["cell_type"] == "code"]
+    return json.dumps(cells, sort_keys=True).encode()
+
+
+def prose_alone(root: Path, base: str, changed: Iterable[str]) -> set[str]:
+    """The changed notebooks whose code and outputs are those of the base."""
+    found = set()
+    for file in filter(is_notebook, changed):
+        before = git(root, "show", f"{base}:./{file}")
+        if before and (root / file).is_file():
+            found |= {file} if code_of(before.encode()) == code_of((root / file).read_bytes()) else set()
+    return found
+
+
+class Keys:
+    """The key of a target: a hash of all that its tests depend on, as far as imports and names tell.
+
+    Beside what imports lead to, these are the files that stand for the target in `ALSO`, and those that the
+    code names in words: by the end of their path, by their stem, their suffix, a folder, or with `*`. A word
+    may stand for more than is meant; then a test runs once more than it needs to.
+    """
+
+    def __init__(self, tree: Tree):
+        self.tree, self.names = tree, defaultdict(set)
+        listed = git(tree.root, "ls-files", "--cached", "--others", "--exclude-standard", "-z")
+        found = listed.split("\0") if listed else (p.relative_to(tree.root) for p in tree.root.rglob("*"))
+        self.files = sorted({Path(f).as_posix() for f in found if f and (tree.root / f).is_file()})
+        for file in (f for f in self.files if not f.endswith(".py")):
+            parts, suffix = Path(file).parts, Path(file).suffix
+            ends = ["/".join(parts[i:]) for i in range(len(parts))]
+            folders = parts[1:-1]  # what lies in book/ alone goes by its own name
+            for name in (*ends, *folders, Path(file).stem, suffix):
+                self.names[name].add(file)
+        self.named_by = cache(self._named_by)
+        self.hashed = cache(self._hashed)
+
+    def of(self, target: str) -> str:
+        """The key of a test file or a notebook."""
+        digest = hashlib.sha256(f"{sys.version} {sys.platform}".encode())
+        for file in sorted(self.needed(target)):
+            prose_counts = not (is_notebook(target) or target in CODE_ALONE)
+            digest.update(f"{file} {self.hashed(file, prose_counts)}\n".encode())
+        return digest.hexdigest()
+
+    def needed(self, target: str) -> set[str]:
+        """The files that a target depends on."""
+        nodes = {target, *self.tree.graph.find_upstream_modules(target)}
+        reached = {self.tree.file(node) for node in nodes}
+        found = reached.union(ALWAYS, *map(self.named_by, reached))
+        for pattern, other in ALSO:
+            if target == other or target.startswith(f"{other}/"):
+                found |= set(fnmatch.filter(self.files, pattern))
+        if needs_site(target):
+            found |= {f for f in self.files if f.startswith(tuple(f"{s}/" for s in SITE_SOURCES))}
+            found |= set(SITE_SOURCES)
+        return {file for file in found if (self.tree.root / file).is_file()}
+
+    def _hashed(self, file: str, prose_counts: bool) -> str:
+        content = (self.tree.root / file).read_bytes()
+        if is_notebook(file) and not prose_counts:
+            content = code_of(content)
+        return hashlib.sha256(content).hexdigest()
+
+    def _named_by(self, file: str) -> set[str]:
+        path, found = self.tree.root / file, set()
+        if file.endswith(".py") and path.is_file():
+            nodes = ast.walk(ast.parse(path.read_text("utf8")))
+            words = {n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str)}
+            for word in words:
+                if 2 < len(word) < 100 and not re.search(r"\s", word):
+                    found.update(self.meant(word.strip("/")))
+        return found
+
+    def meant(self, word: str) -> set[str]:
+        """The files, other than Python's, that a word may stand for."""
+        if "*" not in word:
+            return self.names.get(word, set())
+        return {f for f in self.files if not f.endswith(".py") and fnmatch.fnmatch(f"/{f}", f"*/{word}")}
+
+
+def without_passed(made: Plan, keys: Keys, kept: dict[str, list[str]]) -> None:
+    """Takes out of a plan what has passed as it is; the rest gets its keys. Folders become their files."""
+    root, chosen = keys.tree.root, {}
+    for target, reason in made.tests.items():
+        inside = (p.relative_to(root).as_posix() for p in sorted((root / target).rglob("test_*.py")))
+        for file in list(inside) if (root / target).is_dir() else [target]:
+            key = keys.of(file)
+            if key in kept.get(file, ()):
+                made.passed[file] = reason
+            else:
+                chosen[file], made.keys[file] = reason, key
+    made.tests = chosen
+
+
+def files_passed(report: Path) -> set[str]:
+    """The files of a report of pytest's of which every test ran and passed."""
+    outcome: dict[str, bool] = {}
+    for case in ElementTree.parse(report).getroot().iter("testcase"):
+        file = case.get("file", "")
+        bad = any(child.tag in ("failure", "error", "skipped") for child in case)
+        outcome[file] = outcome.get(file, True) and not bad
+    return {file for file, good in outcome.items() if good}
+
+
+def read_kept(root: Path) -> dict[str, list[str]]:
+    """The keys that have passed, the newest first, of each target; of a damaged file none."""
+    try:
+        return json.loads((root / PASSED).read_text("utf8"))
+    except (OSError, ValueError):
+        return {}
+
+
+def keep(root: Path, passed: dict[str, str]) -> None:
+    """Adds keys that have passed."""
+    kept = read_kept(root)
+    for target, key in passed.items():
+        kept[target] = [key, *(k for k in kept.get(target, ()) if k != key)][:KEPT]
+    (root / PASSED).parent.mkdir(exist_ok=True)
+    (root / PASSED).write_text(json.dumps(kept, indent=0, sort_keys=True), "utf8")
 
 
 def needs_site(file: str) -> bool:
@@ -337,7 +494,9 @@ def show(made: Plan, changed: set[str], base: str) -> None:
         width = max(map(len, made.tests))
         for target, reason in made.tests.items():
             print(f"{target:<{width}}  {reason}")
-    if not (made.style or made.tests):
+    if made.passed:
+        print(f"\nPassed before, as they are ({len(made.passed)}): {', '.join(made.passed)}")
+    if not (made.style or made.tests or made.passed):
         print("\nNo test is chosen by these.")
     if made.left:
         print(f"\nNot run here: {', '.join(made.left)}.")
@@ -346,20 +505,38 @@ def show(made: Plan, changed: set[str], base: str) -> None:
 
 def run(made: Plan) -> int:
     """Runs ruff and pytest: pytest's exit code, or ruff's where pytest has no complaint."""
-    python = [sys.executable, "-m"]
     codes = []
     if made.style:
         for command in (["check"], ["format", "--check"]):
-            codes.append(subprocess.run([*python, "ruff", *command, *made.style], cwd=ROOT).returncode)
+            whole = [sys.executable, "-m", "ruff", *command, *made.style]
+            codes.append(subprocess.run(whole, cwd=ROOT).returncode)
         notebooks = [file for file in made.style if file.endswith(".ipynb")]
         if notebooks:
             command = [sys.executable, "tools/format_notebooks.py", "--check", *notebooks]
             codes.append(subprocess.run(command, cwd=ROOT).returncode)
     if made.tests:
-        threads = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-        command = [*python, "pytest", "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder", *made.tests]
-        codes.insert(0, subprocess.run(command, cwd=ROOT, env={**os.environ, **threads}).returncode)
+        codes.insert(0, run_tests(made))
     return next((code for code in codes if code), 0)
+
+
+def run_tests(made: Plan) -> int:
+    """Runs pytest, keeps the keys of what passed and did not change meanwhile; pytest's exit code."""
+    threads = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "pytest", "-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder"]
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder, "report.xml")
+        command += ["-o", "junit_family=xunit1", f"--junitxml={report}", *made.tests]
+        code = subprocess.run(command, cwd=ROOT, env={**os.environ, **threads}).returncode
+        if made.keys and code in (0, 1) and report.exists():
+            after = Keys(Tree())
+            passed = {file: made.keys[file] for file in files_passed(report) & made.keys.keys()}
+            keep(ROOT, {file: key for file, key in passed.items() if after.of(file) == key})
+    return code
+
+
+def in_ci() -> bool:
+    """Whether this is a machine of continuous integration, which sets CI."""
+    return os.environ.get("CI", "").lower() not in ("", "0", "false")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -367,6 +544,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--list", action="store_true", help="only print what would run")
     parser.add_argument("--base", default="", help="a commit or branch to compare with")
+    parser.add_argument("--again", action="store_true", help="run also what has passed as it is")
     options = parser.parse_args(arguments)
     base = options.base or find_base(ROOT)
     changed = changed_since(ROOT, base)
@@ -377,7 +555,10 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"Nothing has changed since {brief(base)}.")
         return 0
     sys.path.insert(0, str(ROOT))  # for grimp, which finds packages as Python does
-    made = plan(Tree(), changed)
+    tree, left = Tree(), (git(ROOT, "merge-base", "HEAD", base) or base).strip()
+    made = plan(tree, changed, () if in_ci() else prose_alone(ROOT, left, changed))
+    if not in_ci():
+        without_passed(made, Keys(tree), {} if options.again else read_kept(ROOT))
     show(made, changed, base)
     return 0 if options.list else run(made)
 

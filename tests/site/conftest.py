@@ -85,6 +85,44 @@ class Visit:
     outside: list[str] = field(default_factory=list)  # requests to another host
 
 
+class Tab:
+    """A tab, and the visit that it is used for: what happens in it is that visit's."""
+
+    def __init__(self, context, address: str):
+        self.page, self.address = context.new_page(), address
+        self.visit: Visit | None = None
+        self.page.on("request", lambda request: self.hear_request(request.url))
+        self.page.on("pageerror", lambda error: self.note(f"script error: {error}"))
+        self.page.on("console", self.hear_console)
+        self.page.on("response", self.hear_answer)
+
+    def note(self, problem: str) -> None:
+        if self.visit:
+            self.visit.problems.append(problem)
+
+    def hear_request(self, url: str) -> None:
+        if self.visit and not url.startswith((self.address, "data:", "blob:", "about:")):
+            self.visit.outside.append(url)
+
+    def hear_console(self, message) -> None:
+        if message.type in ("error", "warning"):
+            self.note(f"console {message.type}: {message.text}")
+
+    def hear_answer(self, answer) -> None:
+        if answer.status >= 400:
+            self.note(f"{answer.status}: {answer.url}")
+
+    def clear(self) -> None:
+        """Leaves the page, as if nobody had been there: a new tab costs more than most pages."""
+        self.visit = None
+        self.page.mouse.up()
+        self.page.mouse.move(0, 0)
+        self.page.emulate_media(media="null")
+        if self.page.url.startswith(self.address):
+            self.page.evaluate("() => sessionStorage.clear()")
+        self.page.goto("about:blank")  # else an address with another `#` would load nothing
+
+
 @pytest.fixture(scope="module")
 def remembering(browser) -> Iterator:
     """A session of the browser that all tests of a file share: what is loaded once is at hand again."""
@@ -93,14 +131,23 @@ def remembering(browser) -> Iterator:
     context.close()
 
 
+@pytest.fixture(scope="module")
+def tabs(remembering) -> dict[str, list[Tab]]:
+    """The tabs of that session that no test uses, by their colours."""
+    return {"light": [], "dark": []}
+
+
+PAINTED = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+
+
 @pytest.fixture
-def visit(browser, address, remembering) -> Iterator:
+def visit(browser, address, remembering, tabs) -> Iterator:
     """Opens a page of the site in a tab of its own: `visit(path, scheme="dark", width=360)`.
 
     What other tests of the file have loaded is not loaded again, unless the visit is to be `alone`. With
     `first` it is, and has no colours chosen either; without `scripts` JavaScript is off.
     """
-    opened = []
+    used, opened = [], []
 
     def open_page(
         path: str,
@@ -112,46 +159,35 @@ def visit(browser, address, remembering) -> Iterator:
         first: bool = False,
         scripts: bool = True,
     ) -> Visit:
-        context = remembering
-        if alone or first or not scripts:
-            context = browser.new_context(java_script_enabled=scripts)
-            opened.append(context)
-        page = context.new_page()
-        opened.append(page)
+        shared = scripts and not (alone or first)
+        if shared and tabs[scheme]:
+            tab = tabs[scheme].pop()
+        else:
+            context = remembering if shared else browser.new_context(java_script_enabled=scripts)
+            tab = Tab(context, address)
+            if not shared:
+                opened.append(context)
+            if not first:
+                tab.page.add_init_script(
+                    f"localStorage.setItem('mode', '{scheme}'); localStorage.setItem('theme', '{scheme}');"
+                )
+        if shared:
+            used.append((scheme, tab))
+        page, result = tab.page, Visit(tab.page)
+        tab.visit = result
         page.set_viewport_size({"width": width, "height": height})
         page.emulate_media(color_scheme=scheme)
-        if not first:
-            page.add_init_script(
-                f"localStorage.setItem('mode', '{scheme}'); localStorage.setItem('theme', '{scheme}');"
-            )
-        result = Visit(page)
-        page.on(
-            "request",
-            lambda request: (
-                None
-                if request.url.startswith((address, "data:", "blob:"))
-                else result.outside.append(request.url)
-            ),
-        )
-        page.on("pageerror", lambda error: result.problems.append(f"script error: {error}"))
-        page.on(
-            "console",
-            lambda message: (
-                result.problems.append(f"console {message.type}: {message.text}")
-                if message.type in ("error", "warning")
-                else None
-            ),
-        )
-        page.on(
-            "response",
-            lambda answer: (
-                result.problems.append(f"{answer.status}: {answer.url}") if answer.status >= 400 else None
-            ),
-        )
         page.goto(address + path, wait_until="load")
-        page.wait_for_load_state("networkidle")
+        if shared:
+            page.evaluate(PAINTED)  # what looks at the page's layout has begun
+        else:
+            page.wait_for_load_state("networkidle")  # everything that a first visit loads has come
         return result
 
     yield open_page
-    for one in reversed(opened):
-        one.close()
+    for scheme, tab in used:
+        if not tab.page.is_closed():
+            tab.clear()
+            tabs[scheme].append(tab)
+    for context in reversed(opened):
+        context.close()

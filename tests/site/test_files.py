@@ -12,7 +12,6 @@ from urllib.parse import unquote, urljoin, urlsplit
 import lxml.html
 import pytest
 import yaml
-from bs4 import BeautifulSoup
 from chapters import by_docname, chapters
 from sphinx.util.inventory import InventoryFile
 
@@ -28,8 +27,13 @@ NOT_LOADED = {"canonical", "author", "next", "prev", "index", "search"}
 
 
 @functools.cache
-def soup(path: Path) -> BeautifulSoup:
-    return BeautifulSoup(path.read_text("utf8"), "lxml")
+def tree(path: Path) -> lxml.html.HtmlElement:
+    return lxml.html.parse(path).getroot()
+
+
+def of_class(*names: str) -> str:
+    """The condition of an XPath that an element is of these classes."""
+    return " and ".join(f"contains(concat(' ', normalize-space(@class), ' '), ' {name} ')" for name in names)
 
 
 @functools.cache
@@ -75,7 +79,7 @@ def test_nothing_is_loaded_from_another_host(site):
 
 @pytest.mark.parametrize("path", toc_pages())
 def test_social_cards_have_their_metadata(site, path):
-    tags = {tag["property"]: tag["content"] for tag in soup(site / path).find_all("meta", property=True)}
+    tags = {tag.get("property"): tag.get("content") for tag in tree(site / path).xpath("//meta[@property]")}
     assert {"og:title", "og:description", "og:url", "og:image", "og:image:alt", "og:site_name"} <= set(tags)
     assert not re.search(r"[\\${}]", tags["og:description"]), "raw TeX in og:description"
     address = re.sub(r"github\.com/([^/]+)/", r"\1.github.io/", repository()) + "/"
@@ -92,35 +96,38 @@ def repository() -> str:
 def test_numbers_are_the_chapter_s(site, path):
     """The title, sections, figures, equations and exercises all count from the chapter's number."""
     number = by_docname()[path.removesuffix(".html")].number
-    page = soup(site / path)
-    assert page.select_one("article h1").get_text().startswith(f"{number}. ")
-    sections = [
-        tag.get_text().split(".")[0] for tag in page.select("article .section-number, h2 > .section-number")
-    ]
+    page = tree(site / path)
+    assert page.xpath("//article//h1")[0].text_content().startswith(f"{number}. ")
+    numbered = f"//article//*[{of_class('section-number')}] | //h2/*[{of_class('section-number')}]"
+    sections = [tag.text_content().split(".")[0] for tag in page.xpath(numbered)]
     counted = sections + re.findall(r"(?:Figure|Table|Exercise|Theorem) (\d+[a-z]?)\.\d+", caption_text(page))
-    counted += [tag.get_text().strip("()#¶").split(".")[0] for tag in page.select("span.eqno")]
+    equations = page.xpath(f"//span[{of_class('eqno')}]")
+    counted += [tag.text_content().strip("()#¶").split(".")[0] for tag in equations]
     assert {n.strip() for n in counted if n.strip()} <= {number}
-    sidebar = page.select_one(".bd-sidebar-primary a.current, .bd-sidebar-primary li.current > a")
-    assert sidebar.get_text().strip().startswith(f"{number}. ")
+    current = f"//*[{of_class('bd-sidebar-primary')}]//*[self::a or self::li/a][{of_class('current')}]"
+    sidebar = page.xpath(f"({current})[1]/descendant-or-self::a")[0]
+    assert sidebar.text_content().strip().startswith(f"{number}. ")
 
 
-def caption_text(page: BeautifulSoup) -> str:
-    return " ".join(tag.get_text() for tag in page.select(".caption-number, .admonition > .admonition-title"))
+def caption_text(page: lxml.html.HtmlElement) -> str:
+    titles = f"//*[{of_class('admonition')}]/*[{of_class('admonition-title')}]"
+    found = page.xpath(f"//*[{of_class('caption-number')}] | {titles}")
+    return " ".join(tag.text_content() for tag in found)
 
 
 @pytest.mark.parametrize("path", chapter_pages())
 def test_a_chapter_has_its_buttons_and_neighbours(site, path):
-    page = soup(site / path)
-    links = [tag["href"] for tag in page.select(".article-header-buttons a[href]")]
+    page = tree(site / path)
+    links = page.xpath(f"//*[{of_class('article-header-buttons')}]//a/@href")
     notebook = path.replace(".html", ".ipynb")
     for part in ("colab.research.google.com", "mybinder.org", f"/edit/main/{notebook}"):
         assert any(part in link for link in links), part
     assert any(link.endswith(".ipynb") and not urlsplit(link).netloc for link in links), "download"
     colab = next(link for link in links if "colab" in link)
     assert colab.endswith(repository().removeprefix("https://github.com/") + f"/blob/main/{notebook}")
-    assert page.select_one("a.left-prev") or path == chapter_pages()[0]
-    assert page.select_one("a.right-next")
-    assert page.find("link", rel="icon")
+    assert page.xpath(f"//a[{of_class('left-prev')}]") or path == chapter_pages()[0]
+    assert page.xpath(f"//a[{of_class('right-next')}]")
+    assert page.xpath("//link[@rel='icon']")
 
 
 def public_names() -> list[str]:
@@ -151,7 +158,8 @@ def test_every_public_name_has_its_place_in_the_api_pages(site):
 def test_chapters_cite_and_name_through_links(site):
     """No reference was left unresolved: Sphinx shows those as code or as question marks."""
     for path in toc_pages():
-        assert not re.search(r"\[\?\]|\{(?:ref|eq|numref|term|cite)", soup(site / path).get_text())
+        shown = tree(site / path).xpath("//text()[not(parent::script or parent::style or parent::template)]")
+        assert not re.search(r"\[\?\]|\{(?:ref|eq|numref|term|cite)", "".join(shown))
 
 
 def test_search_index_knows_the_pages(site):
@@ -164,7 +172,7 @@ def test_signatures_are_parsed(site):
     """Where Sphinx cannot parse one, it shows the marks (~) that should have shortened its names."""
     raw = []
     for page in sorted((site / "book" / "api").glob("*.html")):
-        signatures = [sig.get_text() for sig in soup(page).select("dt.sig")]
+        signatures = [sig.text_content() for sig in tree(page).xpath(f"//dt[{of_class('sig')}]")]
         assert signatures
         raw += [text for text in signatures if re.search(r"[<~]", text)]
     assert raw == []

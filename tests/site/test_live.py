@@ -1422,7 +1422,7 @@ def test_what_is_read_says_its_weight_when_it_is_chosen(play):
 
 @pytest.mark.parametrize("how", ["mouse", "finger"])
 def test_hands_can_be_dragged(visit, how):
-    page = visit("book/positions/chapter.html#try=rotary-clocks").page
+    page = visit("book/positions/chapter.html#try=rotary-clocks", alone=how == "finger").page
     figure = page.locator('details[data-try="rotary-clocks"]')
     figure.locator(".tl-said:not(:empty)").wait_for(timeout=20_000)
     eventually(page, lambda: 0 <= figure.bounding_box()["y"] <= 200)  # it comes into view

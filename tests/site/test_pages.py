@@ -50,7 +50,8 @@ FACTS = """() => {
 LOOK = "resultTypes: ['violations'], preload: false"  # preload asks for files
 RUN_AXE = {  # in the dark only colours are other than in the light
     "light": f"() => axe.run({{{LOOK}}})",
-    "without colours": f"() => axe.run({{{LOOK}, rules: {{'color-contrast': {{enabled: false}}}}}})",
+    "without colours": f"() => axe.run({{{LOOK}, rules: {{"
+    "'color-contrast': {enabled: false}, 'link-in-text-block': {enabled: false}}})",
     "dark": f"() => axe.run({{{LOOK}, runOnly: ['color-contrast', 'link-in-text-block']}})",
 }
 # Of a chapter's elements three in four are glyphs of formulas, which have no text of their own, parts of
@@ -59,14 +60,54 @@ RUN_AXE = {  # in the dark only colours are other than in the light
 CODE_SHOWN = "book/attention/chapter.html"
 # The pages of the library's names are made alike, and long: one of them has its colours looked at.
 API, COLOURS_SHOWN = "book/api/", "book/api/core.html"
-FEWER = """code => {
+FEWER = """([code, colours]) => {
   for (const glyphs of document.querySelectorAll('mjx-container > mjx-math')) glyphs.replaceChildren();
+  const formulas = [...document.querySelectorAll('mjx-container math')];
+  for (const math of formulas.slice(20)) math.textContent = math.textContent; // heard, and never seen
   const parts = 'svg.tformer-drawing > :not(title, desc)';
   for (const part of document.querySelectorAll(parts)) part.remove();
   for (const pre of code ? [] : document.querySelectorAll('div.highlight pre')) {
     const plain = pre.textContent;
     pre.textContent = plain;
   }
+  if (!colours) { // a span that has a class and nothing else is there for its looks
+    const bare = e => e.attributes.length === (e.hasAttribute('class') ? 1 : 0);
+    for (const e of document.querySelectorAll('dt.sig span')) if (bare(e)) e.replaceWith(...e.childNodes);
+    document.body.normalize();
+  }
+}"""
+# Whether text can be read depends on its colour, size and weight, on the backgrounds of what it is in, and on
+# what lies over it: one text of each kind is asked for its contrast. To ask a chapter's thousands takes
+# three times as long as all else that axe looks for. Words of code that are not asked become plain text.
+ONE_OF_A_KIND = """() => {
+  const behind = new Map([[null, '']]), kinds = new Map(), over = [];
+  const box = (e, {left, top, right, bottom} = e.getBoundingClientRect()) => ({e, left, top, right, bottom});
+  const visible = [...document.body.querySelectorAll('*')].filter(e => e.checkVisibility());
+  for (const e of [document.documentElement, document.body, ...visible]) {
+    const {backgroundColor, backgroundImage, opacity, filter, mixBlendMode, position, transform}
+      = getComputedStyle(e);
+    const own = `${backgroundColor}, ${backgroundImage}, ${opacity}, ${filter}, ${mixBlendMode}`;
+    const plain = own === 'rgba(0, 0, 0, 0), none, 1, none, normal';
+    behind.set(e, behind.get(e.parentElement) + (plain ? '' : `/${own}`));
+    const moved = (position !== 'static' || transform !== 'none') && !e.closest('mjx-container, svg');
+    if (moved) over.push(box(e));
+  }
+  const meets = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+  for (const e of visible) {
+    const says = [...e.childNodes].some(n => n.nodeType === Node.TEXT_NODE && n.nodeValue.trim());
+    if (!says && !e.matches('input, select, textarea, button')) continue;
+    const {color, fontSize, fontWeight, textShadow} = getComputedStyle(e), own = box(e);
+    const above = over.filter(o => meets(o, own) && !o.e.contains(e) && !e.contains(o.e));
+    const alone = says ? '' : kinds.size;
+    const kind = [behind.get(e), color, fontSize, fontWeight, textShadow,
+      above.map(o => behind.get(o.e) + o.e.className), alone].join('|');
+    if (!kinds.has(kind)) kinds.set(kind, e);
+  }
+  for (const e of kinds.values()) e.dataset.asked = '';
+  for (const word of document.querySelectorAll('div.highlight pre span:not([data-asked], [id])'))
+    if (!word.querySelector('[data-asked], [id]')) word.replaceWith(word.textContent);
+  axe.configure({rules: [{id: 'color-contrast', selector: '[data-asked]'}]});
+  return kinds.size;
 }"""
 # What depends on the kind of a page only, colours in the dark for instance, is asked of one of each kind.
 KINDS = [
@@ -100,16 +141,25 @@ def settle(page) -> None:
         page.wait_for_function(SETTLED, timeout=20_000)
 
 
-def violations(page, path: str, scheme: str) -> list[str]:
+def violations(page, scheme: str, *, code: bool = True) -> list[str]:
     """What axe finds on a page that is open, and that is not looked at any more: its formulas are gone."""
     page.evaluate(AXE.read_text("utf8"))
-    page.evaluate(FEWER, path == CODE_SHOWN)
+    colours = scheme != "without colours"
+    page.evaluate(FEWER, [code, colours])
+    if colours:
+        page.evaluate(ONE_OF_A_KIND)
     report = page.evaluate(RUN_AXE[scheme])
     return [
         f"{rule['id']}: {node['html'][:160]} ({node.get('failureSummary', '')})"
         for rule in report["violations"]
         for node in rule["nodes"]
     ]
+
+
+def unfold(page) -> None:
+    """Opens every fold, and waits for the figures to touch that start with it."""
+    page.evaluate(UNFOLD)
+    page.wait_for_function(STARTED)
 
 
 @pytest.fixture
@@ -119,19 +169,16 @@ def facts(visit):
     def ask(path: str) -> dict:
         if path not in _FACTS:
             seen = visit(path, width=WIDTHS["light"])
-            page = seen.page
-            page.evaluate(UNFOLD)
-            page.wait_for_function(STARTED)
-            settle(page)
-            found = {}
-            for name, width in WIDTHS.items():
-                page.set_viewport_size({"width": width, "height": 900})
+            page, found = seen.page, {}
+            for name in sorted(WIDTHS, key=WIDTHS.get):  # the last is the one that axe sees
+                page.set_viewport_size({"width": WIDTHS[name], "height": 900})
+                if not found:
+                    unfold(page)
                 settle(page)
                 found[name] = page.evaluate(FACTS)
-            page.set_viewport_size({"width": WIDTHS["light"], "height": 900})
-            settle(page)
             plain = path.startswith(API) and path != COLOURS_SHOWN
-            found["violations"] = violations(page, path, "without colours" if plain else "light")
+            scheme = "without colours" if plain else "light"
+            found["violations"] = violations(page, scheme, code=path == CODE_SHOWN)
             _FACTS[path] = found | {"problems": seen.problems, "outside": seen.outside}
         return _FACTS[path]
 
@@ -153,13 +200,41 @@ def test_page_loads_without_errors_or_other_hosts(facts, path):
 @pytest.mark.parametrize("path", KINDS)
 def test_page_loads_in_the_dark_and_on_a_phone(visit, path, scheme, width):
     seen = visit(path, scheme=scheme, width=width)
-    seen.page.evaluate(UNFOLD)
-    seen.page.wait_for_function(STARTED)
+    unfold(seen.page)
     settle(seen.page)
     assert seen.outside == []
     assert seen.problems == []
     if scheme == "dark":
-        assert violations(seen.page, path, scheme) == []
+        assert violations(seen.page, scheme, code=path == CODE_SHOWN) == []
+
+
+PALE = '<p style="color: #999">pale</p>'
+FAULTS = {
+    "pale": PALE,
+    "a background of its own": '<p>all</p><p style="background: #767676">dark on dark</p>',
+    "a background of the box": '<p>all</p><div style="background: #333"><p>dark on dark</p></div>',
+    "a translucent box": '<p>all</p><div style="opacity: 0.4"><p>all</p></div>',
+    "small where large may be paler": '<h1 style="color: #888">one</h1><p style="color: #888">two</p>',
+    "below what lies over it": "<p>all</p><p>some</p><p>some</p>"
+    '<div style="position: relative"><p>dark</p><i style="position: absolute; inset: 0; background: #333; '
+    'z-index: -1"></i></div>',
+    "a word of code": '<div class="highlight"><pre><span class="k">def</span> <span class="k">if</span> '
+    '<span class="x" style="color: #999">pale</span></pre></div>',
+    "a button": '<button style="color: #999">press</button>',
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_text_that_cannot_be_read_is_found_among_its_like(browser, name):
+    """Of texts of one kind one is asked: what differs in colour, size or background is of another kind."""
+    like = "<p>all <b>the</b> <a href='#x'>same</a></p>" * 50
+    page = browser.new_page()
+    page.set_content(
+        "<!doctype html><html lang=en><title>t</title><style>body { color: #222; background: #fff }</style>"
+        f"<main><h1>One</h1>{like}<div id=x>{FAULTS[name]}</div>{like}</main></html>"
+    )
+    assert [found.split(":")[0] for found in violations(page, "dark")] == ["color-contrast"]
+    page.close()
 
 
 @pytest.mark.parametrize("path", toc_pages())

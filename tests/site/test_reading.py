@@ -179,14 +179,17 @@ def test_works_lead_back_to_the_sections_that_cite_them(site):
     works = page.xpath("//*[contains(@class, 'citation-list')]/*")
     cited = [work for work in works if work.xpath(".//p[contains(@class, 'cited-in')]//a")]
     assert len(cited) == len(works)
-    wrong = []
-    for link in page.xpath("//p[contains(@class, 'cited-in')]//a"):
+    wrong, links, places = [], page.xpath("//p[contains(@class, 'cited-in')]//a"), {}
+    for file in {link.get("href").split("#")[0] for link in links}:
+        places[file] = {one.get("id"): one for one in lxml.html.parse(site / "book" / file).xpath("//*[@id]")}
+    for link in links:
         file, anchor = link.get("href").split("#")
-        place = lxml.html.parse(site / "book" / file).xpath(f"//*[@id='{anchor}']")
+        place = places[file].get(anchor)
         key = link.xpath("string(ancestor::*[@role='listitem']/@id)")
-        if not place or not place[0].xpath(f".//a[contains(@href, '#{key}')]"):
+        if place is None or not place.xpath(f".//a[contains(@href, '#{key}')]"):
             wrong.append(link.get("href"))
-        heading = place[0].xpath("ancestor::section/*[self::h1 or self::h2 or self::h3]") if place else []
+        is_heading = "ancestor::section/*[self::h1 or self::h2 or self::h3]"
+        heading = place.xpath(is_heading) if place is not None else []
         numbers = [re.sub(r"\.$", "", (h.text_content().split() or [""])[0]) for h in heading]
         if link.text_content().removeprefix("chapter ") not in numbers and file[0].isdigit():
             wrong.append(f"{link.get('href')} says {link.text_content()}, is in {numbers}")
@@ -249,7 +252,7 @@ def test_a_link_shows_what_it_leads_to(visit, kind, how):
 
 
 def test_a_preview_stays_while_one_points_at_it(visit):
-    page = visit(CHAPTER).page
+    page = visit(CHAPTER, alone=True).page
     page.clock.install()  # the page's timers run when they are told to
     link_to(page, "term").hover()
     page.clock.run_for(1000)

@@ -1,6 +1,8 @@
 """`make check` chooses what a change can break: on small trees, and on the book's own."""
 
+import copy
 import json
+import shutil
 import subprocess
 import sys
 from itertools import count
@@ -248,10 +250,206 @@ def test_it_ends_with_the_code_of_pytest(monkeypatch, codes, answer):
     monkeypatch.setattr(tool.subprocess, "run", fake)
     made = tool.Plan(tests={"tests/test_x.py": ""}, style=["x.py"])
     assert tool.run(made) == answer
-    assert ran[-1] == [
-        *(sys.executable, "-m", "pytest", "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"),
-        "tests/test_x.py",
+    *command, report, target = ran[-1]
+    assert command[:7] == [
+        *(sys.executable, "-m", "pytest", "-n", "auto", "--dist", "loadfile"),
     ]
+    assert report.startswith("--junitxml=")
+    assert target == "tests/test_x.py"
+
+
+# --- what has passed is not run again ---
+
+
+@pytest.fixture
+def small(tree, tmp_path, monkeypatch):
+    """A copy of the small tree, as the book's own; what is kept, and how to run it, lie there too."""
+    shutil.copytree(tree.root, tmp_path, dirs_exist_ok=True)
+    monkeypatch.setattr(tool, "ROOT", tmp_path)
+    monkeypatch.setattr(tool, "in_ci", lambda: False)
+    moved = copy.copy(tree)
+    moved.root, moved.modules = tmp_path, {n: tmp_path / tree.file(n) for n in tree.modules}
+    return moved
+
+
+def key(small, target):
+    return tool.Keys(small).of(target)
+
+
+def edit(small, file, text="# other\n"):
+    path = small.root / file.replace("PACKAGE", small.package)
+    path.parent.mkdir(exist_ok=True)
+    path.write_text((path.read_text("utf8") if path.exists() else "") + text, "utf8")
+
+
+@pytest.mark.parametrize(
+    ("file", "target", "counts"),
+    [
+        ("tests/test_user.py", "tests/test_user.py", True),
+        ("PACKAGE/user.py", "tests/test_user.py", True),
+        ("PACKAGE/parts/one.py", "tests/test_user.py", True),
+        ("PACKAGE/parts/two.py", "tests/test_user.py", False),
+        ("tests/conftest.py", "tests/test_user.py", True),
+        ("tests/deep/conftest.py", "tests/test_user.py", False),
+        ("tests/helper.py", "tests/deep/test_deep.py", True),
+        ("requirements.txt", "tests/test_user.py", True),
+        ("pyproject.toml", "tests/test_user.py", True),
+        ("LICENSE", "tests/test_user.py", False),
+        ("PACKAGE/core/b.py", "book/01_alpha.ipynb", True),
+        ("PACKAGE/book/recorded/beta.json", "book/02_beta.ipynb", True),
+        ("PACKAGE/book/recorded/beta.json", "book/01_alpha.ipynb", False),
+        ("tests/plain.txt", "tests/test_reads.py", True),
+        ("book/notes.md", "tests/test_reads.py", True),
+        ("book/page.html", "tests/test_reads.py", True),
+        ("book/pictures/one.svg", "tests/test_reads.py", True),
+        ("book/other.txt", "tests/test_reads.py", False),
+    ],
+)
+def test_a_key_is_of_all_that_a_target_depends_on(small, file, target, counts):
+    reads = "'plain.txt', 'notes', '.html', 'book' / 'pictures'\n"
+    for name in ("tests/plain.txt", "book/notes.md", "book/page.html", "book/pictures/one.svg"):
+        edit(small, name, "1")
+    edit(small, "tests/test_reads.py", reads)
+    small.graph.add_module("tests/test_reads.py")
+    try:
+        before = key(small, target)
+        assert key(small, target) == before
+        edit(small, file)
+        assert (key(small, target) != before) == counts
+    finally:
+        small.graph.remove_module("tests/test_reads.py")
+
+
+def test_another_python_has_other_keys(small, monkeypatch):
+    before = key(small, "tests/test_user.py")
+    monkeypatch.setattr(tool.sys, "version", "4.0")
+    assert key(small, "tests/test_user.py") != before
+
+
+@pytest.mark.parametrize(
+    ("change", "counts"),
+    [
+        (lambda cells: cells[0].update(source="other prose"), False),
+        (lambda cells: cells.append({"cell_type": "markdown", "source": "more", "metadata": {}}), False),
+        (lambda cells: cells[1].update(source="print(2)"), True),
+        (lambda cells: cells[1].update(outputs=[]), True),
+        (lambda cells: cells[1]["metadata"].update(tags=["nbval-ignore-output"]), True),
+    ],
+)
+def test_of_a_notebook_code_and_outputs_count_and_prose_does_not(small, clone, change, counts):
+    shown = [{"output_type": "stream", "name": "stdout", "text": "1\n"}]
+    cells = [
+        {"cell_type": "markdown", "source": "prose", "metadata": {}},
+        {"cell_type": "code", "source": "print(1)", "metadata": {}, "outputs": shown},
+    ]
+    for root in (small.root, clone):
+        (root / "book").mkdir(exist_ok=True)
+        (root / "book/03_new.ipynb").write_text(json.dumps({"cells": cells}))
+    small.graph.add_module("book/03_new.ipynb")
+    for arguments in (("add", "."), ("commit", "-m", "third")):
+        subprocess.run(["git", *arguments], cwd=clone, check=True, capture_output=True, env=IDENTITY)
+    before = key(small, "book/03_new.ipynb")
+    change(cells)
+    for root in (small.root, clone):
+        (root / "book/03_new.ipynb").write_text(json.dumps({"cells": cells}))
+    same = tool.prose_alone(clone, "HEAD", {"book/03_new.ipynb", "new"}) == {"book/03_new.ipynb"}
+    assert (key(small, "book/03_new.ipynb") != before) == counts == (not same)
+    small.graph.remove_module("book/03_new.ipynb")
+
+
+def test_prose_brings_the_style_and_neither_the_notebook_nor_its_solutions(book):
+    file = "book/02_attention.ipynb"
+    assert list(tool.plan(book, [file], [file]).tests) == ["tests/notebooks/test_style.py"]
+    whole = tool.plan(book, [file]).tests
+    assert {file, *tool.CODE_ALONE} <= whole.keys()
+    both = tool.plan(book, [file, "tformer_lib/book/plots/attention.py"], [file]).tests
+    assert both[file].startswith("needs ")  # the code that it has is run for another reason
+
+
+PASSES, FAILS, SKIPS = (
+    "def test(): pass\n",
+    "def test(): assert 0\n",
+    "import pytest\n\n@pytest.mark.skip\ndef test(): ...\n",
+)
+
+
+def test_what_has_passed_is_not_run_again_until_something_changes(small, monkeypatch):
+    """With a pytest of its own, whose report is read."""
+    names = {"good": PASSES, "bad": FAILS, "left": SKIPS, "both": f"{PASSES}\n\ndef test_b(): assert 0\n"}
+    (small.root / "pytest.ini").write_text("[pytest]\n")
+    for name, text in names.items():
+        edit(small, f"tests/test_{name}.py", text)
+        small.graph.add_module(f"tests/test_{name}.py")
+    monkeypatch.setattr(tool, "Tree", lambda: small)
+    files = [f"tests/test_{name}.py" for name in names]
+
+    def check(run=False):
+        made = tool.Plan(tests=dict.fromkeys(files, "why"))
+        tool.without_passed(made, tool.Keys(small), tool.read_kept(small.root))
+        return set(made.tests), set(made.passed), tool.run_tests(made) if run else None
+
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:cacheprovider")
+    monkeypatch.setenv("PYTEST_XDIST_AUTO_NUM_WORKERS", "0")
+    try:
+        assert check(run=True) == (set(files), set(), 1)
+        assert check() == (set(files[1:]), set(files[:1]), None)  # what failed or was left out runs again
+        before = (small.root / files[0]).read_text("utf8")
+        edit(small, files[0])
+        assert check() == (set(files), set(), None)
+        (small.root / files[0]).write_text(before, "utf8")
+        assert check() == (set(files[1:]), set(files[:1]), None)
+        (small.root / tool.PASSED).write_text("damaged")
+        assert check() == (set(files), set(), None)
+    finally:
+        for file in files:
+            small.graph.remove_module(file)
+
+
+def test_what_changes_while_it_runs_is_not_kept(small, monkeypatch):
+    monkeypatch.setattr(tool, "Tree", lambda: small)
+    made = tool.Plan(tests={"tests/test_user.py": "why"})
+    tool.without_passed(made, tool.Keys(small), {})
+
+    def passes(command, **options):
+        (report,) = [word.split("=")[1] for word in command if word.startswith("--junitxml=")]
+        Path(report).write_text('<testsuites><testcase file="tests/test_user.py" name="test"/></testsuites>')
+        edit(small, "PACKAGE/user.py")
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(tool.subprocess, "run", passes)
+    real = tool.git
+    monkeypatch.setattr(tool, "git", lambda root, *rest: None if root == small.root else real(root, *rest))
+    assert tool.run_tests(made) == 0
+    assert tool.read_kept(small.root) == {}
+
+
+def test_a_folder_is_its_files(small):
+    made = tool.Plan(tests={"tests/deep": "why"})
+    tool.without_passed(made, tool.Keys(small), {})
+    assert made.tests == {"tests/deep/test_deep.py": "why"}
+
+
+def test_keys_of_several_states_are_kept_the_newest_first(small):
+    for n in range(tool.KEPT + 5):
+        tool.keep(small.root, {"a": str(n), "b": "same"})
+    kept = tool.read_kept(small.root)
+    assert kept["b"] == ["same"]
+    assert kept["a"] == [str(n) for n in reversed(range(5, tool.KEPT + 5))]
+
+
+@pytest.mark.parametrize(("value", "reused"), [("true", False), ("", True), ("false", True)])
+def test_ci_runs_everything(book, monkeypatch, value, reused):
+    monkeypatch.setenv("CI", value)
+    ran = []
+    monkeypatch.setattr(tool, "changed_since", lambda root, base: {"tests/core/test_masks.py"})
+    monkeypatch.setattr(tool, "Tree", lambda: book)
+    kept = {"tests/core/test_masks.py": [tool.Keys(book).of("tests/core/test_masks.py")]}
+    monkeypatch.setattr(tool, "read_kept", lambda root: kept)
+    monkeypatch.setattr(tool, "run", lambda made: ran.append(set(made.tests)) or 0)
+    assert tool.main([]) == 0
+    assert ran == [set() if reused else {"tests/core/test_masks.py"}]
+    tool.main(["--again"])
+    assert ran[1] == {"tests/core/test_masks.py"}
 
 
 def test_list_runs_nothing(monkeypatch, capsys):

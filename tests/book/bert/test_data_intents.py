@@ -6,6 +6,7 @@ import random
 import subprocess
 import sys
 from collections import Counter
+from functools import cache
 from itertools import pairwise
 
 import pytest
@@ -38,8 +39,14 @@ from tformer_book.bert.data.intents import (
 )
 from tformer_lib.tokenizers.pretokenise import bert_words
 
-TRAIN, VALIDATION = intent_utterances("train"), intent_utterances("validation")
-BOTH = [*TRAIN, *VALIDATION]
+
+@cache  # drawn when a test asks for it, and not in every process that collects the tests
+def part(name):
+    return intent_utterances(name)
+
+
+def both():
+    return [*part("train"), *part("validation")]
 
 
 def slots(utterance):
@@ -65,10 +72,10 @@ def recogniser():
     return Intents.from_dict(package_data()), lists
 
 
-@pytest.mark.parametrize("part", [TRAIN, VALIDATION], ids=["train", "validation"])
-def test_hassil_reads_the_same_intent_and_the_same_slots(part, recogniser):
+@pytest.mark.parametrize("name", ["train", "validation"])
+def test_hassil_reads_the_same_intent_and_the_same_slots(name, recogniser):
     grammar, lists = recogniser
-    for u in random.Random(0).sample(part, 200):
+    for u in random.Random(0).sample(part(name), 200):
         text = " ".join(u.words).replace(" %", "%")
         readings = recognize_all(
             text, grammar, slot_lists=lists, intent_context={"area": "kitchen"}, language="en"
@@ -82,7 +89,7 @@ def test_hassil_reads_the_same_intent_and_the_same_slots(part, recogniser):
 
 def test_tags_are_well_formed_and_words_are_words():
     known = set(slot_tags())
-    for u in BOTH:
+    for u in both():
         assert len(u.words) == len(u.tags) > 0
         assert known.issuperset(u.tags)
         for before, tag in pairwise(("O", *u.tags)):
@@ -91,27 +98,31 @@ def test_tags_are_well_formed_and_words_are_words():
 
 
 def test_words_are_those_of_bert_but_for_apostrophes_and_a_half():
-    odd = {word for word in {w for u in BOTH for w in u.words} if list(bert_words(word)) != [word]}
+    odd = {word for word in {w for u in both() for w in u.words} if list(bert_words(word)) != [word]}
     assert odd <= {"1/2", "what's", "how's", "where's", "today's"}
 
 
 def test_nothing_of_the_held_out_templates_is_trained_on():
     """In three senses: no template, no sentence, and no sentence with other values in its slots."""
     for sense in (lambda u: (u.intent, u.template), lambda u: u.words, lambda u: u.pattern):
-        assert not {sense(u) for u in TRAIN} & {sense(u) for u in VALIDATION}
+        assert not {sense(u) for u in part("train")} & {sense(u) for u in part("validation")}
 
 
 def test_no_sentence_stands_there_twice():
-    assert len({u.words for u in BOTH}) == len(BOTH)
+    assert len({u.words for u in both()}) == len(both())
 
 
 def test_both_parts_have_every_intent_and_training_every_tag():
-    for part in (TRAIN, VALIDATION):
-        assert sorted({u.intent for u in part}) == intent_names()
+    for name in ("train", "validation"):
+        assert sorted({u.intent for u in part(name)}) == intent_names()
     tags = slot_tags()
     assert tags[0] == "O"
     assert tags[1:] == sorted(tags[1:], key=lambda tag: (tag[2:], tag[0]))
-    assert set(tags) == {t for u in TRAIN for t in u.tags} == {t for u in VALIDATION for t in u.tags}
+    assert (
+        set(tags)
+        == {t for u in part("train") for t in u.tags}
+        == {t for u in part("validation") for t in u.tags}
+    )
 
 
 def test_how_many_there_are():
@@ -123,11 +134,11 @@ def test_how_many_there_are():
     assert gone == {"HassBroadcast", "HassListRemoveItem", "HassVacuumReturnToBase"}
     assert len(intent_names()) == 39
     assert (len(slot_tags()), sum(tag.startswith("B-") for tag in slot_tags())) == (33, 23)
-    assert 23_000 < len(TRAIN) < 25_000
-    assert 2_700 < len(VALIDATION) < 3_000
-    assert len({(u.intent, u.template) for u in VALIDATION}) == 219
-    assert max(Counter(u.intent for u in VALIDATION).values()) == PER_INTENT
-    assert majority_intent_share(VALIDATION) == PER_INTENT / len(VALIDATION) < 0.06
+    assert 23_000 < len(part("train")) < 25_000
+    assert 2_700 < len(part("validation")) < 3_000
+    assert len({(u.intent, u.template) for u in part("validation")}) == 219
+    assert max(Counter(u.intent for u in part("validation")).values()) == PER_INTENT
+    assert majority_intent_share(part("validation")) == PER_INTENT / len(part("validation")) < 0.06
 
 
 def test_sentences_tagged_by_hand():
@@ -179,8 +190,8 @@ def test_the_parts_do_not_depend_on_the_hash_seed():
         "few = few_per_intent(both, 5, seed=3);"
         "print(hashlib.sha256(repr([both, few, intent_names(), slot_tags()]).encode()).hexdigest())"
     )
-    few = few_per_intent(BOTH, 5, seed=3)
-    here = hashlib.sha256(repr([BOTH, few, intent_names(), slot_tags()]).encode()).hexdigest()
+    few = few_per_intent(both(), 5, seed=3)
+    here = hashlib.sha256(repr([both(), few, intent_names(), slot_tags()]).encode()).hexdigest()
     for seed in ("1", "2"):
         run = subprocess.run(
             [sys.executable, "-c", script],
@@ -194,19 +205,19 @@ def test_the_parts_do_not_depend_on_the_hash_seed():
 
 @pytest.mark.parametrize(("n", "total", "short"), [(5, 189, 2), (20, 718, 5), (100, 3_042, 14)])
 def test_few_per_intent_counts(n, total, short):
-    few = few_per_intent(TRAIN, n, seed=0)
-    have, took = Counter(u.intent for u in TRAIN), Counter(u.intent for u in few)
+    few = few_per_intent(part("train"), n, seed=0)
+    have, took = Counter(u.intent for u in part("train")), Counter(u.intent for u in few)
     assert took == {intent: min(n, count) for intent, count in have.items()}
     assert len(few) == len(set(few)) == total
     assert sum(count < n for count in took.values()) == short
-    assert set(few) <= set(TRAIN)
+    assert set(few) <= set(part("train"))
 
 
 @given(n=st.integers(1, 30), seed=st.integers(0, 10))
 def test_few_per_intent_takes_templates_in_turn(n, seed):
-    few = few_per_intent(VALIDATION, n, seed=seed)
-    assert few == few_per_intent(iter(VALIDATION), n, seed=seed)
-    have, took = Counter((u.intent, u.template) for u in VALIDATION), Counter()
+    few = few_per_intent(part("validation"), n, seed=seed)
+    assert few == few_per_intent(iter(part("validation")), n, seed=seed)
+    have, took = Counter((u.intent, u.template) for u in part("validation")), Counter()
     for u in few:
         took[u.intent, u.template] += 1
     for intent in intent_names():
@@ -217,7 +228,7 @@ def test_few_per_intent_takes_templates_in_turn(n, seed):
 
 
 def test_other_seeds_take_others():
-    assert few_per_intent(TRAIN, 5, seed=0) != few_per_intent(TRAIN, 5, seed=1)
+    assert few_per_intent(part("train"), 5, seed=0) != few_per_intent(part("train"), 5, seed=1)
 
 
 def test_ambiguous_sentences_go_and_repeated_ones_stay_once():
@@ -245,7 +256,7 @@ def test_what_is_not_there_is_an_error():
     with pytest.raises(ValueError, match='"train" or "validation", got \'test\''):
         intent_utterances("test")
     with pytest.raises(ValueError, match="n must be 1 or more, got 0"):
-        few_per_intent(TRAIN, 0, seed=0)
+        few_per_intent(part("train"), 0, seed=0)
     with pytest.raises(ValueError, match="most must be 1 or more, got 0"):
         sentences(intent_templates()[0], 0)
     with pytest.raises(ValueError, match="there are no sentences"):
