@@ -9,7 +9,7 @@ the modules that it reaches, the files that these name, the lock file, and Pytho
 in `_build/passed.json`. A notebook of which only prose has changed is not run. In CI, and with `--again`, all
 of it is.
 
-What imports what in the package is grimp's graph. The imports of tests and notebooks come from their code. A
+What imports what in the packages is grimp's graph. The imports of tests and notebooks come from their code. A
 name that a package's __init__ hands on counts as an import of the module that defines it: a notebook that
 takes `claim` from `tformer_book` does not depend on all that stands beside it there.
 """
@@ -26,7 +26,7 @@ import sys
 import tempfile
 import xml.etree.ElementTree as ElementTree
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -35,7 +35,7 @@ import grimp
 import nbformat
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGE = "tformer_lib"
+PACKAGES = {"tformer_lib": "tformer_lib", "tformer_book": "book"}  # where each lies
 # Files that no import leads to, and what a change in them can break. `*` matches any path below.
 ALSO = (
     ("README.md", "tests/test_readme.py"),
@@ -45,19 +45,28 @@ ALSO = (
     ("pyproject.toml", "tests/site/test_commands.py"),
     ("tools/bootstrap.py", "tests/site/test_commands.py"),
     ("tformer_lib/*.py", "tests/test_package.py"),  # it imports every module and reads its imports
+    ("book/*.py", "tests/test_package.py"),
+    ("tformer_lib/*.py", "tests/test_guards.py"),
+    ("book/*/*.py", "tests/book/test_chapters.py"),
+    ("book/*/chapter.yml", "tests/book/test_chapters.py"),
+    ("_toc.yml", "tests/book/test_chapters.py"),
     ("pyproject.toml", "tests/test_package.py"),
     ("tformer_lib/*.py", "tests/site/test_standins.py"),  # what the API pages import
-    ("book/site/drawings/*", "tests/book/drawings"),  # the files that tools/draw_pictures.py writes
-    ("book/site/static/*", "tests/book/drawings"),
-    ("tformer_lib/book/recorded/*.json", "tests/book/kit/test_records.py"),
-    ("benchmarks/*.py", "tests/book/kit/test_records.py"),
+    ("book/*.py", "tests/site/test_standins.py"),
+    ("book/*/card.*", "tests/book/kit/drawings"),  # the files that tools/draw_pictures.py writes
+    ("book/site/drawings/*", "tests/book/kit/drawings"),
+    ("book/site/static/*", "tests/book/kit/drawings"),
+    ("book/*/records/*.json", "tests/book/kit/test_records.py"),
+    ("book/*/experiments/*.py", "tests/book/kit/test_records.py"),
     ("book/*.ipynb", "tests/notebooks/test_style.py"),
-    ("book/0[1-6]_*.ipynb", "tests/tools/test_grown.py"),  # it runs the code that they grow
+    ("book/*.ipynb", "tests/tools/test_grown.py"),  # it runs the code that they grow
     ("book/*.ipynb", "tests/book/kit/exercises/test_exercises.py"),  # it runs the solutions on the pages
     ("book/*.md", "tests/notebooks/test_style.py"),
     ("references.bib", "tests/notebooks/test_style.py"),
     ("book/*.md", "tests/site"),
-    ("book/_*", "tests/site"),  # the extension, the templates, the style sheet
+    ("book/site/*", "tests/site"),  # extensions, templates, style sheets
+    ("book/*/live.yml", "tests/site"),
+    ("book/*/chapter.yml", "tests/site"),
     ("references.bib", "tests/site"),
     ("_config.yml", "tests/site"),
     ("_toc.yml", "tests/site"),
@@ -68,14 +77,15 @@ ALSO = (
 )
 # Imports that are made by name as the code runs.
 BY_NAME = (
-    ("tests/book/kit/exercises/test_exercises.py", "tformer_book.kit.exercises.*"),
-    ("tests/book/kit/exercises/test_mutants.py", "tformer_book.kit.exercises.*"),
+    ("tests/book/kit/exercises/test_exercises.py", "tformer_book.*.exercises"),
+    ("tests/book/kit/exercises/test_mutants.py", "tformer_book.*.exercises"),
+    ("tests/book/kit/drawings/test_drawings.py", "tformer_book.*.card"),
     ("tests/notebooks/plugin.py", "tests/notebooks/sanitize.cfg"),
 )
 WITHOUT_SITE = ("tests/site/test_commands.py", "tests/site/test_standins.py")  # these need none that is built
 NOTEBOOKS_RUN_IN = ("conftest.py", "tests/notebooks/plugin.py")
 # Of these a notebook's prose changes nothing: they look at its code and what that shows.
-CODE_ALONE = ("tests/tools/test_grown.py", "tests/book/exercises/test_exercises.py")
+CODE_ALONE = ("tests/tools/test_grown.py", "tests/book/kit/exercises/test_exercises.py")
 # What every test depends on, beside Python itself.
 ALWAYS = ("requirements.txt", "pyproject.toml", "conftest.py", "tools/check.py")
 SITE_SOURCES = (
@@ -104,23 +114,30 @@ class Plan:
 
 
 class Tree:
-    """The package, the tests, the tools and the notebooks under `root`, and who imports whom.
+    """The packages, the tests, the tools and the notebooks under `root`, and who imports whom.
 
-    In the graph a module of the package goes by its name and any other file by its path; what a package's
+    In the graph a module of a package goes by its name and any other file by its path; what a package's
     own file hands on goes by the package's name with `.__init__`, a module that imports nothing.
     """
 
-    def __init__(self, root: Path = ROOT, package: str = PACKAGE):
-        self.root, self.package = root, package
-        self.modules = {self.module(path): path for path in sorted((root / package).rglob("*.py"))}
+    def __init__(self, root: Path = ROOT, packages: Mapping[str, str] = PACKAGES):
+        self.root, self.packages = root, dict(packages)
+        self.modules = {
+            self.module(path): path
+            for folder in self.packages.values()
+            for path in sorted((root / folder).rglob("*.py"))
+            if all((above / "__init__.py").exists() for above in within(path, root / folder))
+        }
         self._handed_on: dict[str, dict[str, tuple[str, str]]] = {}
-        self.graph = grimp.build_graph(package, cache_dir=None)
+        self.graph = grimp.build_graph(*self.packages, cache_dir=None)
         self._refine()
         self._add_files()
 
     def module(self, path: Path) -> str:
-        """The name of the module in a file of the package."""
-        parts = path.relative_to(self.root).with_suffix("").parts
+        """The name of the module in a file of a package."""
+        place = path.relative_to(self.root)
+        package = next(name for name, folder in self.packages.items() if place.is_relative_to(folder))
+        parts = (package, *place.relative_to(self.packages[package]).with_suffix("").parts)
         return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
     def is_package(self, module: str) -> bool:
@@ -129,7 +146,8 @@ class Tree:
 
     def nodes(self, file: str) -> list[str]:
         """What stands for a file in the graph."""
-        if file.startswith(f"{self.package}/") and file.endswith(".py"):
+        inside = file.startswith(tuple(f"{folder}/" for folder in self.packages.values()))
+        if inside and file.endswith(".py"):
             name = self.module(self.root / file)
             return [name, f"{name}.__init__"] if file.endswith("/__init__.py") else [name]
         return [file]
@@ -162,7 +180,7 @@ class Tree:
 
     def file_or_module(self, name: str) -> Iterator[str]:
         """A module's place in the graph: the package's by name, also where it is no longer there."""
-        if name.split(".")[0] == self.package:
+        if name.split(".")[0] in self.packages:
             yield name
             return
         path = Path(*name.split("."))
@@ -178,12 +196,12 @@ class Tree:
                 base = absolute(node, here, is_package=is_package)
                 for alias in node.names:
                     nested = () if alias.name == "*" else self.file_or_module(f"{base}.{alias.name}")
-                    beside = [] if base.split(".")[0] == self.package else list(nested)
+                    beside = [] if base.split(".")[0] in self.packages else list(nested)
                     found.update(beside or self.named(base, alias.name))
             elif isinstance(node, ast.Import):
                 for alias in node.names:
-                    if alias.name == self.package:  # what is taken from it shows where it is used
-                        found.add(f"{self.package}.__init__")
+                    if alias.name in self.packages:  # what is taken from it shows where it is used
+                        found.add(f"{alias.name}.__init__")
                     else:
                         found.update(self.file_or_module(alias.name))
             elif isinstance(node, ast.Attribute):
@@ -194,21 +212,23 @@ class Tree:
 
     def attribute(self, node: ast.Attribute) -> Iterator[str]:
         """What `package.name` stands for, where a package is written out."""
-        if not (isinstance(node.value, ast.Name) and node.value.id == self.package):
+        if not (isinstance(node.value, ast.Name) and node.value.id in self.packages):
             return
-        if node.attr in self.handed_on(self.package) or f"{self.package}.{node.attr}" in self.modules:
-            yield from self.named(self.package, node.attr)
+        package = node.value.id
+        if node.attr in self.handed_on(package) or f"{package}.{node.attr}" in self.modules:
+            yield from self.named(package, node.attr)
 
     def by_word(self, function: ast.expr, word: object) -> Iterator[str]:
         """The modules and files that a call names in words: exercises and recorded results."""
         name = function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
         if not isinstance(word, str):
             return
-        exercises = f"{self.package}.book.exercises.{word.split('.')[0]}"
-        if name == "check" and exercises in self.modules:
-            yield exercises
+        if name == "check":
+            end = f".{word.split('.')[0]}.exercises"
+            yield from (module for module in self.modules if module.endswith(end))
         if name == "recorded":
-            yield f"{self.package}/book/recorded/{word}.json"
+            for path in self.root.glob(f"book/*/records/{word}.json"):
+                yield path.relative_to(self.root).as_posix()
 
     def _refine(self) -> None:
         """In grimp's graph, imports from a package lead to what they name and not to all that it imports."""
@@ -231,7 +251,7 @@ class Tree:
                 above = [folder / "conftest.py" for folder in Path(file).parents]
                 needs |= {c.as_posix() for c in above if (self.root / c).is_file()}
             self._link(file, needs - {file})
-        for path in sorted(self.root.glob("book/*.ipynb")):
+        for path in sorted(self.root.glob("book/*/*.ipynb")):
             self._link(path.relative_to(self.root).as_posix(), self.notebook_needs(path))
         for importer, pattern in BY_NAME:
             if (self.root / importer).is_file():
@@ -263,6 +283,11 @@ class Tree:
             for other in sorted(self.graph.find_downstream_modules(node)):
                 if is_test(other) or is_notebook(other):
                     yield other, way(self.graph.find_shortest_chain(importer=other, imported=node))
+
+
+def within(path: Path, folder: Path) -> list[Path]:
+    """The folders between a package's and a file's, both among them."""
+    return [above for above in path.parents if above.is_relative_to(folder)]
 
 
 def absolute(node: ast.ImportFrom, here: str, *, is_package: bool) -> str:
@@ -310,9 +335,10 @@ def plan(tree: Tree, changed: Iterable[str], prose: Iterable[str] = ()) -> Plan:
     # Notebooks take longest and begin.
     made.tests = dict(sorted(made.tests.items(), key=lambda item: (not is_notebook(item[0]), item[0])))
     made.style = [f for f in changed if f.endswith((".py", ".ipynb")) and (tree.root / f).is_file()]
-    if any(f.startswith(f"{tree.package}/") and f.endswith(".py") for f in changed):
+    folders = tuple(f"{folder}/" for folder in tree.packages.values())
+    if any(f.startswith(folders) and f.endswith(".py") for f in changed):
         made.left.append("types (`make lint`)")
-    if not site and any(f.startswith((f"{tree.package}/", "book/")) for f in changed):
+    if not site and any(f.startswith((*folders, "book/")) for f in changed):
         made.left.append("the built site (`make test`)")
     if any(fnmatch.fnmatch(f, "requirements*.txt") or f == "pyproject.toml" for f in changed):
         made.left.append("what other versions of packages change (`make test`)")

@@ -24,11 +24,16 @@ PACKAGE = {
     "parts/one.py": "x = 1\n",
     "parts/two.py": "y = 2\n",
     "user.py": "from PACKAGE.parts import x\n",
-    "book/__init__.py": "",
-    "book/exercises/__init__.py": "from PACKAGE.book.exercises.checker import check\n",
-    "book/exercises/checker.py": "def check(name, f): ...\n",
-    "book/exercises/alpha.py": "from PACKAGE.core import b\n",
-    "book/exercises/beta.py": "",
+}
+BOOK = {
+    "__init__.py": "from PACKAGE_book.kit.checker import check\n",
+    "kit/__init__.py": "",
+    "kit/checker.py": "def check(name, f): ...\n",
+    "alpha/__init__.py": "",
+    "alpha/exercises.py": "from PACKAGE.core import b\n",
+    "beta/__init__.py": "",
+    "beta/exercises.py": "",
+    "site/loose.py": "from PACKAGE.core import b\n",
 }
 TESTS = {
     "conftest.py": "",
@@ -44,11 +49,11 @@ TESTS = {
     "deep/test_deep.py": "",
 }
 NOTEBOOKS = {
-    "01_alpha": [
+    "alpha": [
         "try:\n    import PACKAGE\nexcept ImportError:\n    %pip install x\n",
         "check('alpha.task', 1)",
     ],
-    "02_beta": ["from PACKAGE import hold", "!ls\nrecorded('beta')"],
+    "beta": ["from PACKAGE import hold", "!ls\nrecorded('beta')"],
 }
 
 
@@ -57,21 +62,25 @@ def tree(tmp_path_factory):
     root, package = tmp_path_factory.mktemp("tree"), next(NAMES)
     files = {f"{package}/{name}": text for name, text in PACKAGE.items()}
     files |= {f"tests/{name}": text for name, text in TESTS.items()}
-    files |= {"tools/run_it.py": "", f"{package}/book/recorded/beta.json": "{}", "tests/__init__.py": ""}
+    files |= {f"book/{name}": text for name, text in BOOK.items()}
+    files |= {"tools/run_it.py": "", "book/beta/records/beta.json": "{}", "tests/__init__.py": ""}
     for name, cells in NOTEBOOKS.items():
         nodes = [{"cell_type": "code", "source": c, "metadata": {}, "outputs": []} for c in cells]
         notebook = {"cells": nodes, "metadata": {}, "nbformat": 4, "nbformat_minor": 4}
-        files[f"book/{name}.ipynb"] = json.dumps(notebook)
+        files[f"book/{name}/chapter.ipynb"] = json.dumps(notebook)
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text.replace("PACKAGE", package), "utf8")
+    (root / "link").mkdir()
+    (root / "link" / f"{package}_book").symlink_to(root / "book")
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(root)
-        return tool.Tree(root, package)
+        patch.syspath_prepend(root / "link")
+        return tool.Tree(root, {package: package, f"{package}_book": "book"})
 
 
 def chosen(tree, *files):
-    files = [file.replace("PACKAGE", tree.package) for file in files]
+    files = [file.replace("PACKAGE", next(iter(tree.packages))) for file in files]
     return {target.removeprefix("tests/") for target in tool.plan(tree, files).tests}
 
 
@@ -79,19 +88,22 @@ def chosen(tree, *files):
     ("file", "expected"),
     [
         # a test that takes `f` from the package depends on the module of `f`, and not on `claims`
-        ("PACKAGE/claims.py", {"test_hold.py", "book/02_beta.ipynb"}),
-        ("PACKAGE/core/b.py", {"test_helped.py", "test_lazy.py", "deep/test_deep.py", "book/01_alpha.ipynb"}),
+        ("PACKAGE/claims.py", {"test_hold.py", "book/beta/chapter.ipynb"}),
+        (
+            "PACKAGE/core/b.py",
+            {"test_helped.py", "test_lazy.py", "deep/test_deep.py", "book/alpha/chapter.ipynb"},
+        ),
         ("PACKAGE/parts/two.py", {"test_two.py"}),
         ("PACKAGE/parts/one.py", {"test_user.py"}),
         ("PACKAGE/parts/__init__.py", {"test_two.py", "test_user.py"}),
-        ("PACKAGE/book/exercises/beta.py", set()),
-        ("PACKAGE/book/exercises/alpha.py", {"book/01_alpha.ipynb"}),
-        ("PACKAGE/book/recorded/beta.json", {"book/02_beta.ipynb"}),
+        ("book/beta/exercises.py", set()),
+        ("book/alpha/exercises.py", {"book/alpha/chapter.ipynb"}),
+        ("book/beta/records/beta.json", {"book/beta/chapter.ipynb"}),
         ("tests/test_two.py", {"test_two.py"}),
         ("tests/helper.py", {"test_helped.py", "deep/test_deep.py"}),
         ("tests/deep/conftest.py", {"deep/test_deep.py"}),
         ("tools/run_it.py", {"test_tool.py"}),
-        ("book/02_beta.ipynb", {"book/02_beta.ipynb"}),
+        ("book/beta/chapter.ipynb", {"book/beta/chapter.ipynb"}),
         ("LICENSE", set()),
     ],
 )
@@ -101,7 +113,7 @@ def test_what_a_change_reaches(tree, file, expected):
 
 def test_the_package_s_own_file_reaches_who_takes_names_from_it(tree):
     reached = chosen(tree, "PACKAGE/__init__.py")
-    assert {"test_top.py", "test_hold.py", "book/01_alpha.ipynb", "book/02_beta.ipynb"} <= reached
+    assert {"test_top.py", "test_hold.py", "book/alpha/chapter.ipynb", "book/beta/chapter.ipynb"} <= reached
     assert "test_two.py" not in reached
 
 
@@ -110,13 +122,15 @@ def test_the_tests_conftest_reaches_every_test(tree):
 
 
 def test_the_way_is_told(tree):
-    reason = tool.plan(tree, [f"{tree.package}/parts/one.py"]).tests["tests/test_user.py"]
-    assert reason == "needs PACKAGE.user, which needs PACKAGE.parts.one".replace("PACKAGE", tree.package)
+    reason = tool.plan(tree, [f"{next(iter(tree.packages))}/parts/one.py"]).tests["tests/test_user.py"]
+    assert reason == "needs PACKAGE.user, which needs PACKAGE.parts.one".replace(
+        "PACKAGE", next(iter(tree.packages))
+    )
 
 
 def test_a_deleted_module_reaches_who_still_imports_it(tree):
-    code = tool.ast.parse(f"from {tree.package}.gone import x")
-    assert tree.needs(code, "tests.test_x") == {f"{tree.package}.gone"}
+    code = tool.ast.parse(f"from {next(iter(tree.packages))}.gone import x")
+    assert tree.needs(code, "tests.test_x") == {f"{next(iter(tree.packages))}.gone"}
 
 
 @pytest.fixture(scope="module")
@@ -128,6 +142,7 @@ def test_a_chapter_s_figures_reach_that_chapter_alone(book):
     made = tool.plan(book, ["book/vit/plots.py"])
     assert list(made.tests) == [
         "book/vit/chapter.ipynb",  # what takes longest begins
+        "tests/book/test_chapters.py",
         "tests/book/vit/test_plots.py",
         "tests/site/test_standins.py",
         "tests/test_package.py",
@@ -162,7 +177,7 @@ def test_the_tests_conftest_and_the_notebooks_plugin(book):
     files = {p.relative_to(ROOT).as_posix() for p in ROOT.glob("tests/**/test_*.py")}
     reached = set(tool.plan(book, ["tests/conftest.py"]).tests)
     assert files - reached == {f for f in files if tool.needs_site(f)}
-    notebooks = {p.relative_to(ROOT).as_posix() for p in ROOT.glob("book/*.ipynb")}
+    notebooks = {p.relative_to(ROOT).as_posix() for p in ROOT.glob("book/*/*.ipynb")}
     assert notebooks <= set(tool.plan(book, ["tests/notebooks/outputs.py"]).tests)
 
 
@@ -277,7 +292,7 @@ def key(small, target):
 
 
 def edit(small, file, text="# other\n"):
-    path = small.root / file.replace("PACKAGE", small.package)
+    path = small.root / file.replace("PACKAGE", next(iter(small.packages)))
     path.parent.mkdir(exist_ok=True)
     path.write_text((path.read_text("utf8") if path.exists() else "") + text, "utf8")
 
@@ -295,9 +310,9 @@ def edit(small, file, text="# other\n"):
         ("requirements.txt", "tests/test_user.py", True),
         ("pyproject.toml", "tests/test_user.py", True),
         ("LICENSE", "tests/test_user.py", False),
-        ("PACKAGE/core/b.py", "book/01_alpha.ipynb", True),
-        ("PACKAGE/book/recorded/beta.json", "book/02_beta.ipynb", True),
-        ("PACKAGE/book/recorded/beta.json", "book/01_alpha.ipynb", False),
+        ("PACKAGE/core/b.py", "book/alpha/chapter.ipynb", True),
+        ("book/beta/records/beta.json", "book/beta/chapter.ipynb", True),
+        ("book/beta/records/beta.json", "book/alpha/chapter.ipynb", False),
         ("tests/plain.txt", "tests/test_reads.py", True),
         ("book/notes.md", "tests/test_reads.py", True),
         ("book/page.html", "tests/test_reads.py", True),
@@ -358,11 +373,11 @@ def test_of_a_notebook_code_and_outputs_count_and_prose_does_not(small, clone, c
 
 
 def test_prose_brings_the_style_and_neither_the_notebook_nor_its_solutions(book):
-    file = "book/02_attention.ipynb"
+    file = "book/attention/chapter.ipynb"
     assert list(tool.plan(book, [file], [file]).tests) == ["tests/notebooks/test_style.py"]
     whole = tool.plan(book, [file]).tests
     assert {file, *tool.CODE_ALONE} <= whole.keys()
-    both = tool.plan(book, [file, "tformer_lib/book/plots/attention.py"], [file]).tests
+    both = tool.plan(book, [file, "book/attention/plots.py"], [file]).tests
     assert both[file].startswith("needs ")  # the code that it has is run for another reason
 
 
