@@ -13,12 +13,12 @@ LONG = (
     "tests/site/test_pages.py",  # builds the site, while others run notebooks
     "book/",
     "tests/site/test_live.py",
-    "tests/book/exercises/",
+    "tests/book/kit/exercises/",
     "tests/site/",
     "tests/untyped/",
     "tests/scale/test_distributed.py",
-    "tests/benchmarks/test_speedrun.py",
-    "tests/train/",
+    "tests/book/speedrun/",
+    "tests/runs/",
     "tests/test_fuzz.py",
     "tests/notebooks/",
 )

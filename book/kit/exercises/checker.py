@@ -6,14 +6,16 @@ import functools
 import random
 import re
 import textwrap
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from tformer_book.kit.exercises.compare import (
     Pair,
@@ -31,6 +33,7 @@ from tformer_book.kit.exercises.registry import Exercise, exercises
 from tformer_lib.numbers import real
 
 SEED = 0
+ENOUGH = 24  # so often an argument may change without effect until it is believed to have none
 SHAPES = re.compile(r"size of tensor a .* must match|shapes cannot be multiplied|could not be broadcast")
 
 
@@ -153,6 +156,7 @@ def _verdict(exercise: Exercise, candidate: Callable[..., Any], seconds: float |
             return Verdict(False, f"{name}: not yet. {mistake.hint}", mistake.name, **seen)
     start = f"{name}: not yet. On {describe(cases[number], exercise.parameters)} "
     said = _diagnosis(exercise, [(runs[i], right[i]) for i in problems])
+    said = said or _confused(exercise, candidate, runs, seconds)
     return Verdict(False, f"{start}{problems[number]} {said}".rstrip(), **seen)
 
 
@@ -192,6 +196,71 @@ def _diagnosis(exercise: Exercise, failed: Sequence[tuple[_Run, _Run]]) -> str:
             return ""
         found += here
     return diagnose(found, exercise.tolerance)
+
+
+def _confused(
+    exercise: Exercise, candidate: Callable[..., Any], runs: Sequence[_Run], seconds: float | None
+) -> str:
+    """Which arguments are exchanged in the candidate, or which one it does not look at, in words."""
+    if any(isinstance(run.answer, _RaisedError) for run in runs):
+        return ""
+    names, reference = exercise.parameters, exercise.reference
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of arguments that are no answer to the task
+        try:
+            for i, j in combinations(range(len(names)), 2):
+                order = list(range(len(names)))
+                order[i], order[j] = j, i
+                exchanged = functools.partial(lambda at, *given: reference(*(given[n] for n in at)), order)
+                if _behaves_like(exercise, runs, exchanged, seconds):
+                    return f"It is what comes out if `{names[i]}` and `{names[j]}` are exchanged."
+            for place, name in enumerate(names):
+                if _does_not_look_at(place, exercise, candidate, runs, seconds):
+                    return f"On these inputs your answer does not depend on `{name}`."
+        except TimeUpError:
+            pass
+    return ""
+
+
+def _does_not_look_at(
+    place: int,
+    exercise: Exercise,
+    candidate: Callable[..., Any],
+    runs: Sequence[_Run],
+    seconds: float | None,
+) -> bool:
+    """Whether its answer stays as it is, at least twice, where another argument changes the reference's."""
+    told = 0
+    for run in runs:
+        before = _run(exercise.reference, run.case).answer
+        for instead in _others(run.case[place], [other.case[place] for other in runs]):
+            case = (*run.case[:place], instead, *run.case[place + 1 :])
+            after = _run(exercise.reference, case, seconds).answer
+            if isinstance(after, _RaisedError) or _same(before, after, exercise.tolerance):
+                continue  # it says nothing
+            if not _same(run.answer, _run(candidate, case, seconds).answer, exercise.tolerance):
+                return False
+            told += 1
+            if told == ENOUGH:
+                return True
+    return told > 1
+
+
+def _others(value: Any, elsewhere: Sequence[Any]) -> list[Any]:
+    """What may stand in an argument's place: other numbers, another order, what other inputs have there."""
+    if isinstance(value, Tensor) and value.is_floating_point():
+        return [torch.randn(value.shape, dtype=value.dtype), 0.75 * value + 0.5]
+    if isinstance(value, Tensor):
+        return [value.flip(tuple(range(value.ndim)))]
+    return list({repr(other): other for other in elsewhere if other is not value}.values())[:8]
+
+
+def _same(one: Any, other: Any, tolerance: float) -> bool:
+    """Whether two answers are alike; what cannot be compared is not."""
+    try:
+        return same(one, other, tolerance)
+    except Exception:  # an object of the reader's own class
+        return False
 
 
 def _is_blank(run: _Run) -> bool:
@@ -313,17 +382,16 @@ def _differ(before: Any, after: Any) -> bool:
     return plain and not same(after, before, 0.0)
 
 
-def _behaves_like(exercise: Exercise, runs: Sequence[_Run], variant: Callable) -> bool:
+def _behaves_like(
+    exercise: Exercise, runs: Sequence[_Run], variant: Callable, seconds: float | None = None
+) -> bool:
     """Whether both give the same answers on all inputs, or fail with the same error on them."""
     for run in runs:
-        answer, other = run.answer, _run(variant, run.case).answer
+        answer, other = run.answer, _run(variant, run.case, seconds).answer
         if isinstance(answer, _RaisedError) or isinstance(other, _RaisedError):
             alike = getattr(answer, "text", None) == getattr(other, "text", "")
         else:
-            try:
-                alike = same(answer, other, exercise.tolerance)
-            except Exception:  # what cannot be compared is not the same
-                alike = False
+            alike = _same(answer, other, exercise.tolerance)
         if not alike:
             return False
     return True

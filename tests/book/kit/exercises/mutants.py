@@ -1,20 +1,26 @@
 """Wrong solutions made by rules: a reference with one thing in it changed.
 
 The changes are those that slips make: a bound one too far, < for <=, plus for minus, another axis, an
-argument that is not looked at, a maximum over everything, a call left out. A mutant that computes what the
-reference computes on every input is no mistake, so that not all can be rejected.
+argument that is not looked at, two that are exchanged, a maximum over everything, a call or a line left out.
+A mutant that computes what the reference computes on every input is no mistake: `equivalent.py` lists these.
 """
 
 import ast
 import copy
 import inspect
 import textwrap
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
+<<<<<<< HEAD:tests/book/kit/exercises/mutants.py
 import torch
 
 from tformer_book.kit.exercises import Exercise
+=======
+from tformer_lib.book.exercises import Exercise
+from tformer_lib.book.exercises.checker import answers
+>>>>>>> h-ex:tests/book/exercises/mutants.py
 
 COMPARISONS = {
     ast.Lt: (ast.LtE, ast.GtE),
@@ -45,6 +51,9 @@ LEFT_OUT = {
 }  # fmt: skip
 
 
+SYMMETRIC = {"max", "min", "maximum", "minimum", "logaddexp", "isclose", "transpose"}  # in their arguments
+
+
 def changes(node: ast.AST) -> Iterator[ast.AST]:
     """What may stand in a node's place."""
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
@@ -55,6 +64,7 @@ def changes(node: ast.AST) -> Iterator[ast.AST]:
             yield ast.BinOp(node.left, other(), node.right)
         if isinstance(node.op, ast.MatMult):
             yield ast.BinOp(node.right, ast.MatMult(), node.left)
+        yield from (node.left, node.right)  # a factor or a term is forgotten
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.Not | ast.Invert):
         yield node.operand
     elif isinstance(node, ast.BoolOp):
@@ -72,6 +82,15 @@ def changes(node: ast.AST) -> Iterator[ast.AST]:
         yield node.value
     elif isinstance(node, ast.IfExp):
         yield from (node.body, node.orelse)
+    elif isinstance(node, ast.Assign | ast.AugAssign | ast.Expr | ast.If | ast.For | ast.While):
+        yield ast.Pass()  # the line is left out
+        if isinstance(node, ast.If):
+            yield from (ast.If(ast.Constant(value), node.body, node.orelse) for value in (True, False))
+    elif isinstance(node, ast.Slice) and node.lower is not None and node.upper is not None:
+        yield from (ast.Slice(node.lower), ast.Slice(None, node.upper))
+    elif isinstance(node, ast.Tuple) and isinstance(node.ctx, ast.Load) and 1 < len(node.elts) < 4:
+        for i in range(len(node.elts) - 1):
+            yield ast.Tuple([*node.elts[:i], *node.elts[i : i + 2][::-1], *node.elts[i + 2 :]], node.ctx)
 
 
 def calls(node: ast.Call) -> Iterator[ast.AST]:
@@ -86,6 +105,10 @@ def calls(node: ast.Call) -> Iterator[ast.AST]:
         yield function.value
     elif name in LEFT_OUT and node.args:
         yield node.args[0]
+    for i in range(0 if name in SYMMETRIC else len(node.args) - 1):
+        yield ast.Call(
+            function, [*node.args[:i], *node.args[i : i + 2][::-1], *node.args[i + 2 :]], node.keywords
+        )
     for i, keyword in enumerate(node.keywords):
         if keyword.arg not in (None, "dtype", "device", "strict", "key", "generator"):
             yield ast.Call(function, node.args, node.keywords[:i] + node.keywords[i + 1 :])
@@ -97,7 +120,7 @@ def is_module(node: ast.AST) -> bool:
 
 
 def mutants(exercise: Exercise) -> Iterator[tuple[str, Callable[..., Any]]]:
-    """Each mutant of the reference with what was changed, "line: before -> after"."""
+    """Each mutant of the reference with what was changed, "before -> after"."""
     source = textwrap.dedent(inspect.getsource(exercise.reference))
     tree = ast.parse(source)
     function = tree.body[0]
@@ -106,23 +129,38 @@ def mutants(exercise: Exercise) -> Iterator[tuple[str, Callable[..., Any]]]:
     for argument in function.args.args:
         argument.annotation = None
     first = function.body[1:] if ast.get_docstring(function) else function.body
+    told: Counter = Counter()
     for statement in first:
-        for node in ast.walk(statement):
+        for node in looked_at(statement):
             for other in changes(node):
-                yield what(node, other), built(exercise, tree, node, other)
+                change = what(node, other)
+                if ast.dump(node) == ast.dump(other):
+                    continue
+                told[change] += 1  # the second of a kind is called so
+                number = f" #{told[change]}" if told[change] > 1 else ""
+                yield change + number, built(exercise, tree, node, other)
     for place, name in enumerate(exercise.parameters):
         yield f"{name} is not looked at", with_fixed(exercise, place)
 
 
+def looked_at(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes from here down, without what strict= says."""
+    if not (isinstance(node, ast.keyword) and node.arg == "strict"):
+        yield node
+        for child in ast.iter_child_nodes(node):
+            yield from looked_at(child)
+
+
 def with_fixed(exercise: Exercise, place: int) -> Callable[..., Any]:
     """The reference with one argument as it is in the first input, whatever it is."""
-    fixed = exercise.inputs(torch.Generator().manual_seed(0))[0][place]
+    fixed = answers(exercise)[0].case[place]
     return lambda *given: exercise.reference(*given[:place], copy.deepcopy(fixed), *given[place + 1 :])
 
 
 def what(node: ast.AST, other: ast.AST) -> str:
     """The change in words."""
-    return f"line {node.lineno}: {ast.unparse(node)} -> {ast.unparse(other)}"
+    before, after = (ast.unparse(x).splitlines()[0] for x in (node, other))
+    return f"{before} -> {after}"
 
 
 def built(exercise: Exercise, tree: ast.Module, node: ast.AST, other: ast.AST) -> Callable[..., Any]:

@@ -540,6 +540,48 @@ def test_factors_of_single_numbers_are_read_off_several_inputs(wrong, said):
     assert (said in message) == (said != "times")
 
 
+class TestArguments:
+    """What is said where no mistake is known and the numbers alone tell nothing."""
+
+    def check(self, candidate):
+        def reference(x, gain, shift, places):
+            return gain * x.cumsum(0) + shift * places
+
+        def case(n, places):
+            return (*torch.randn(3, n), places)
+
+        torch.manual_seed(1)
+        return single(reference, case(4, 2), case(3, 3), case(5, 2))(candidate).message
+
+    @pytest.mark.parametrize(
+        ("wrong", "name"),
+        [
+            (lambda x, gain, shift, places: x.cumsum(0) + shift * places, "gain"),
+            (lambda x, gain, shift, places: gain * x.cumsum(0) + shift * 2, "places"),
+        ],
+    )
+    def test_one_that_is_not_looked_at_is_named(self, wrong, name):
+        assert self.check(wrong).endswith(f"On these inputs your answer does not depend on `{name}`.")
+
+    def test_two_that_are_exchanged_are_named(self):
+        message = self.check(lambda x, gain, shift, places: shift * x.cumsum(0) + gain * places)
+        assert message.endswith("It is what comes out if `gain` and `shift` are exchanged.")
+
+    def test_nothing_is_said_where_all_are_looked_at_and_in_their_places(self):
+        message = self.check(lambda x, gain, shift, places: gain + x.cumsum(0) + shift * places)
+        assert message.endswith("numbers differ).")
+
+    def test_a_candidate_that_does_not_return_on_other_numbers_is_left_alone(self):
+        single(lambda x, y: x.cumsum(0) + y, (torch.ones(3), torch.arange(3.0)))
+
+        def picky(x, y):
+            while not (x == 1).all():
+                pass
+            return x + x * y
+
+        assert real_check("toy.single", picky, seconds=0.1).message.endswith("numbers differ).")
+
+
 def test_overflow_is_explained_where_the_numbers_are_large(check):
     toy = single(lambda x: x.softmax(0), (torch.tensor([1.0, 2.0]),), (torch.tensor([260.0, 1.0]),))
     message = toy(lambda x: x.exp() / x.exp().sum()).message
