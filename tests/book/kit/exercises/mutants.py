@@ -13,14 +13,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
-<<<<<<< HEAD:tests/book/kit/exercises/mutants.py
-import torch
-
 from tformer_book.kit.exercises import Exercise
-=======
-from tformer_lib.book.exercises import Exercise
-from tformer_lib.book.exercises.checker import answers
->>>>>>> h-ex:tests/book/exercises/mutants.py
+from tformer_book.kit.exercises.checker import answers
 
 COMPARISONS = {
     ast.Lt: (ast.LtE, ast.GtE),

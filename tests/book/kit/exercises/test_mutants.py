@@ -4,18 +4,12 @@ import sys
 
 import pytest
 
-<<<<<<< HEAD:tests/book/kit/exercises/test_mutants.py
+from tests.book.kit.exercises.equivalent import EQUIVALENT
 from tests.book.kit.exercises.mutants import mutants
-from tformer_book.kit.exercises import Exercise, exercises
-from tformer_book.kit.exercises.checker import _verdict
-=======
-from tests.book.exercises.equivalent import EQUIVALENT
-from tests.book.exercises.mutants import mutants
-from tests.book.exercises.unlike import UNLIKE
-from tformer_lib.book.exercises import exercises
-from tformer_lib.book.exercises.checker import rejects
-from tformer_lib.book.exercises.registry import changed
->>>>>>> h-ex:tests/book/exercises/test_mutants.py
+from tests.book.kit.exercises.unlike import UNLIKE
+from tformer_book.kit.exercises import exercises
+from tformer_book.kit.exercises.checker import rejects
+from tformer_book.kit.exercises.registry import changed
 
 EXERCISES = exercises()
 
