@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 import tformer_lib
+from tformer_book.scale.mup import WidthAttend
 from tformer_lib.analysis.lens import AffineLens
 from tformer_lib.core.attention import Attend, Backend, FusedAttend
 from tformer_lib.core.positions import LearnedPositions, Rotary, Rotary2D, SinusoidalPositions
@@ -35,7 +36,6 @@ from tformer_lib.models.recurrent import AdditiveAttention, Context, EncoderDeco
 from tformer_lib.models.translator import Translator
 from tformer_lib.models.vit import ViT
 from tformer_lib.pretrained.marian import Marian
-from tformer_lib.scale.mup import WidthAttend
 
 CONFIG = TransformerConfig(d_model=16, n_heads=4, n_blocks=1)
 PHIS = [phi for phi in get_args(Activation) if phi != "swiglu"]

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from tformer_book.kit.published import PUBLISHED, llama_config
-from tformer_lib.scale.costs import GPTShape, step_flops, training_days
+from tformer_book.scale.costs import GPTShape, step_flops, training_days
 
 A100, H100, V100 = 312e12, 989e12, 125e12  # dense operations a second in 16 bits, of the makers' data sheets
 BORROWED = "that of the 405B model, which this one did not reach"

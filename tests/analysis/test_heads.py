@@ -6,14 +6,14 @@ import pytest
 import torch
 from torch import nn
 
+from tformer_book.bert.deletion import attention_against_deletion
+from tformer_book.bert.profile import head_profile
+from tformer_book.bert.ranks import kendall_tau
 from tformer_lib import Transformer, TransformerConfig, causal_mask, padding_mask
 from tformer_lib.analysis import (
     ablation,
-    attention_against_deletion,
     attention_layers,
     attention_weights,
-    head_profile,
-    kendall_tau,
     mask_heads,
 )
 from tformer_lib.core.attention import Attend, FusedAttend

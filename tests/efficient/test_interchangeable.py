@@ -5,7 +5,7 @@ from contextlib import nullcontext
 import pytest
 import torch
 
-import tformer_lib.scale.mup
+import tformer_book.scale.mup
 from tformer_lib.core.attention import Attend, Backend, FusedAttend, attention
 from tformer_lib.efficient.delta import DeltaAttend, delta_rule, delta_rule_steps
 from tformer_lib.efficient.latent import MultiHeadLatentAttention
@@ -20,7 +20,7 @@ N, D = 12, 64
 BACKENDS = {
     "Attend": Attend,
     "FusedAttend": FusedAttend,
-    "WidthAttend": lambda: tformer_lib.scale.mup.WidthAttend(D),
+    "WidthAttend": lambda: tformer_book.scale.mup.WidthAttend(D),
     "TiledAttend": lambda: TiledAttend(5),
     "TiledAttend, causal": lambda: TiledAttend(5, causal=True),
     "TiledAttend, window": lambda: TiledAttend(5, causal=True, window=4),

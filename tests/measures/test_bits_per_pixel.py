@@ -5,9 +5,9 @@ import math
 import pytest
 import torch
 
+from tformer_book.image_gpt.grey_levels import with_start
 from tformer_lib.core.positions import LearnedPositions
 from tformer_lib.core.transformer import TransformerConfig
-from tformer_lib.data.grey_levels import with_start
 from tformer_lib.measures.language import bits_per_pixel
 from tformer_lib.models.gpt import GPT
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 import tformer_lib
+from tformer_book.image_gpt.probing import choose_penalty, linear_probe
 from tformer_lib import GPT, TransformerConfig
 from tformer_lib.core.positions import LearnedPositions
 from tformer_lib.core.tokens import IGNORED, cross_entropy
@@ -18,7 +19,6 @@ from tformer_lib.generation.filling import fill_in
 from tformer_lib.generation.sampling import log_probabilities, next_token_probabilities
 from tformer_lib.measures.language import bits_per_character, bits_per_pixel
 from tformer_lib.measures.masked import masked_scores, place_scores
-from tformer_lib.measures.probing import choose_penalty, linear_probe
 from tformer_lib.models.bert import BERT, PretrainingBERT, bert_config, pretraining_loss
 from tformer_lib.models.classifiers import SequenceClassifier, classifier_loss
 from tformer_lib.models.contrastive import contrastive_loss

@@ -24,6 +24,14 @@ from tformer_book.kit.live import FILE, as_script, from_json, live_model
 from tformer_book.kit.models.recipes import MODERN
 from tformer_book.kit.published import PUBLISHED, forward_flops_per_token
 from tformer_book.kit.records import recorded
+from tformer_book.scale.costs import (
+    GPTShape,
+    memory_per_gpu,
+    message_bytes,
+    parameters,
+    step_flops,
+    training_days,
+)
 from tformer_book.scale.published_runs import RUNS
 from tformer_lib.analysis.ablation import mask_heads
 from tformer_lib.analysis.activations import ablate
@@ -34,14 +42,6 @@ from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.efficient.latent import MultiHeadLatentAttention
 from tformer_lib.efficient.tiled import TiledAttend
 from tformer_lib.generation.sampling import next_token_probabilities
-from tformer_lib.scale.costs import (
-    GPTShape,
-    memory_per_gpu,
-    message_bytes,
-    parameters,
-    step_flops,
-    training_days,
-)
 
 LIVE = ROOT / "book" / "site" / "static" / "live"
 FIGURES = {

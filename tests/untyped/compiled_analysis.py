@@ -5,26 +5,24 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
+from tformer_book.image_gpt.layer_means import layer_means
+from tformer_book.inside.attribution import logit_attribution
+from tformer_book.inside.circuits import induction_scores, patch_path, repeated_tokens
+from tformer_book.inside.sinks import hidden_place, silent_place
+from tformer_book.scale.mup import activations
 from tformer_lib import GPT, TransformerConfig, record_attention
 from tformer_lib.analysis import (
     ablate,
     ablation,
     attention_weights,
-    induction_scores,
-    logit_attribution,
     mask_heads,
     patch,
-    patch_path,
     patching_grid,
     record,
-    repeated_tokens,
 )
-from tformer_lib.analysis.layer_means import layer_means
 from tformer_lib.analysis.lens import stream_after_blocks
-from tformer_lib.analysis.sinks import hidden_place, silent_place
 from tformer_lib.core.positions import LearnedPositions
 from tformer_lib.models.language import language_loss
-from tformer_lib.scale.mup import activations
 
 TOKENS = repeated_tokens(11, 3, 4, generator=torch.Generator().manual_seed(0))
 OTHER = (TOKENS + 1) % 11

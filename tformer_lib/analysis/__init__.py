@@ -7,43 +7,19 @@ the tokens (B, N), then segments and mask where the model takes them; what follo
 
 from tformer_lib.analysis.ablation import ablation, mask_heads
 from tformer_lib.analysis.activations import ablate, patch, record
-from tformer_lib.analysis.attribution import logit_attribution
-from tformer_lib.analysis.circuits import (
-    InductionScores,
-    copying_scores,
-    induction_scores,
-    patch_path,
-    repeated_tokens,
-)
-from tformer_lib.analysis.deletion import Deletions, attention_against_deletion
 from tformer_lib.analysis.patching import patching_effect, patching_grid
-from tformer_lib.analysis.pixels import attention_by_offset
-from tformer_lib.analysis.profile import HeadProfile, head_profile
-from tformer_lib.analysis.ranks import kendall_tau
 from tformer_lib.analysis.rollout import attention_rollout
 from tformer_lib.analysis.weights import attention_layers, attention_weights
 
 __all__ = [
-    "Deletions",
-    "HeadProfile",
-    "InductionScores",
     "ablate",
     "ablation",
-    "attention_against_deletion",
-    "attention_by_offset",
     "attention_layers",
     "attention_rollout",
     "attention_weights",
-    "copying_scores",
-    "head_profile",
-    "induction_scores",
-    "kendall_tau",
-    "logit_attribution",
     "mask_heads",
     "patch",
-    "patch_path",
     "patching_effect",
     "patching_grid",
     "record",
-    "repeated_tokens",
 ]

@@ -14,19 +14,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tformer_book.image_gpt.grey_levels import quantise, with_start
+from tformer_book.image_gpt.layer_means import layer_means
 from tformer_book.image_gpt.models.pixel_tables import ABOVE, ABOVE_LEFT, ABOVE_RIGHT, LEFT, PixelTable
+from tformer_book.image_gpt.pixels import attention_by_offset
+from tformer_book.image_gpt.probing import linear_probe
 from tformer_book.kit.data.mnist import ImageBatches, mnist
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs
-from tformer_lib.analysis.layer_means import layer_means
-from tformer_lib.analysis.pixels import attention_by_offset
 from tformer_lib.analysis.recording import record_attention
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.positions import LearnedPositions
 from tformer_lib.core.transformer import TransformerConfig
-from tformer_lib.data.grey_levels import quantise, with_start
 from tformer_lib.measures.language import bits_per_pixel
-from tformer_lib.measures.probing import linear_probe
 from tformer_lib.models.gpt import GPT
 from tformer_lib.models.language import language_loss
 from tformer_lib.training import count_parameters, fit, seed_everything

@@ -25,6 +25,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from tformer_book.inside.attribution import logit_attribution
+from tformer_book.inside.circuits import induction_scores, patch_path, repeated_tokens
 from tformer_book.inside.data.passages import (
     overlapping_pairs,
     passage_batches,
@@ -37,17 +39,7 @@ from tformer_book.kit.records import record as write_record
 from tformer_book.kit.records import recorded
 from tformer_book.kit.runs import Runs, rounded
 from tformer_lib import GPT, TransformerConfig
-from tformer_lib.analysis import (
-    ablation,
-    attention_weights,
-    induction_scores,
-    logit_attribution,
-    mask_heads,
-    patch,
-    patch_path,
-    record,
-    repeated_tokens,
-)
+from tformer_lib.analysis import ablation, attention_weights, mask_heads, patch, record
 from tformer_lib.core.positions import Rotary
 from tformer_lib.data.windows import RandomWindows, consecutive_windows
 from tformer_lib.models.language import language_loss

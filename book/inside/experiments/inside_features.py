@@ -27,6 +27,13 @@ from tformer_book.inside.models.superposition import (
     train_toys,
     weighted_error,
 )
+from tformer_book.inside.probes import (
+    best_labels,
+    control_labels,
+    fit_probes,
+    removal,
+    without,
+)
 from tformer_book.kit.data.text import shakespeare
 from tformer_book.kit.live import live_model
 from tformer_book.kit.models.recipes import MODERN
@@ -34,7 +41,6 @@ from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs, rounded
 from tformer_lib.analysis import ablate, patch
 from tformer_lib.analysis import record as recording
-from tformer_lib.analysis.probes import best_labels, control_labels, fit_probes, removal, without
 from tformer_lib.models.initialisation import gpt2_initialisation
 
 SEEDS = [0, 1, 2]

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, pad
 
+from tformer_book.inside.sinks import hidden_place, silent_place
 from tformer_book.kit.data.text import shakespeare, wikipedia
 from tformer_book.kit.live import live_model
 from tformer_book.kit.models.recipes import BASELINE
@@ -27,7 +28,6 @@ from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs, rounded
 from tformer_lib.analysis.activations import patch
 from tformer_lib.analysis.lens import stream_after_blocks
-from tformer_lib.analysis.sinks import hidden_place, silent_place
 from tformer_lib.analysis.weights import attention_weights
 from tformer_lib.core.attention import Attend
 from tformer_lib.data.windows import RandomWindows

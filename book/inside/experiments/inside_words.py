@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tformer_book.bert.ranks import kendall_tau
 from tformer_book.inside.data.number_pairs import (
     DIGITS,
     NumberPairs,
@@ -31,7 +32,7 @@ from tformer_book.kit.data.number_words import NumberWords
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import BUILD, Runs, rounded
 from tformer_lib import record_attention
-from tformer_lib.analysis import kendall_tau, patch, patching_effect, patching_grid
+from tformer_lib.analysis import patch, patching_effect, patching_grid
 from tformer_lib.analysis import record as record_activations
 from tformer_lib.files import replace_file
 from tformer_lib.models.translator import Translator

@@ -17,10 +17,10 @@ from tformer_book.kit.data.mnist import ImageBatches, mnist
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import BUILD, Runs
 from tformer_book.translation.data.translation import translation_set
+from tformer_book.translation.data.translation_set import TranslationSet
 from tformer_lib import TransformerConfig, record_attention
 from tformer_lib.analysis import mask_heads
 from tformer_lib.core.attention import Attend, FusedAttend, MultiHeadAttention
-from tformer_lib.data.translation_set import TranslationSet
 from tformer_lib.files import replace_file
 from tformer_lib.measures.masked import masked_scores
 from tformer_lib.models.translator import Translator, translator_loss

@@ -4,7 +4,7 @@ Three parts, on one GPU:
 
 - `kernels`: tokens a second and model FLOPs utilisation of a training step of nanoGPT's character-level model
   and of a larger one, in bfloat16, with each backend of `scaled_dot_product_attention` and with `Attend`;
-- `memory`: the peak that CUDA's allocator reports beside what `tformer_lib.scale.costs` predicts, with
+- `memory`: the peak that CUDA's allocator reports beside what `tformer_book.scale.costs` predicts, with
   recomputation and without;
 - `race`: seconds of training until nanoGPT's recipe and ours reach the same loss on held-out text,
   evaluations not counted, three seeds each.
@@ -29,6 +29,7 @@ from torch.utils.checkpoint import checkpoint
 from tformer_book.kit.data.text import shakespeare
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import BUILD, Runs, rounded
+from tformer_book.scale.costs import GPTShape, activation_bytes, state_bytes, step_flops
 from tformer_lib import TransformerConfig
 from tformer_lib.core.attention import Attend, Backend
 from tformer_lib.core.positions import LearnedPositions, Rotary
@@ -36,7 +37,6 @@ from tformer_lib.data.windows import RandomWindows
 from tformer_lib.models.gpt import GPT
 from tformer_lib.models.initialisation import gpt2_initialisation, quiet_initialisation
 from tformer_lib.models.language import language_loss
-from tformer_lib.scale.costs import GPTShape, activation_bytes, state_bytes, step_flops
 from tformer_lib.tokenizers import CharTokenizer
 from tformer_lib.training import make_optimizers, seed_everything, warmup_cosine
 

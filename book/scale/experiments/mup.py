@@ -21,11 +21,11 @@ import torch
 from tformer_book.kit.data.text import shakespeare
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs, rounded
+from tformer_book.scale.mup import WidthRules, train_by_rules
 from tformer_lib import TransformerConfig
 from tformer_lib.core.positions import LearnedPositions
 from tformer_lib.data.windows import RandomWindows, consecutive_windows
 from tformer_lib.models.language import language_loss
-from tformer_lib.scale.mup import WidthRules, train_by_rules
 from tformer_lib.tokenizers import CharTokenizer
 from tformer_lib.training import seed_everything
 

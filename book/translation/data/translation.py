@@ -13,8 +13,8 @@ from tformer_book.translation.data.interface import interface_pairs
 from tformer_book.translation.data.nearness import near_duplicates, nearest_similarity
 from tformer_book.translation.data.pair_split import split_pairs
 from tformer_book.translation.data.phrases import phrase_pairs
+from tformer_book.translation.data.translation_set import TranslationSet
 from tformer_lib.data.pairs import Pair, check_language
-from tformer_lib.data.translation_set import TranslationSet
 
 __all__ = [
     "TranslationSet",

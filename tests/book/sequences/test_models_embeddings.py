@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tformer_book.sequences.models.embeddings import SkipGram, neighbours, ppmi_embeddings, skip_gram_loss
-from tformer_lib.data.skip_grams import skip_gram_pairs
+from tformer_book.sequences.skip_grams import skip_gram_pairs
 from tformer_lib.training import fit
 
 TIGHT = {"rtol": 0, "atol": 1e-10}

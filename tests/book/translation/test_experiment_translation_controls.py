@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from tformer_book.kit.records import recorded
+from tformer_book.translation.data.translation_set import TranslationSet
 from tformer_lib.core.positions import sinusoidal
-from tformer_lib.data.translation_set import TranslationSet
 
 
 @pytest.fixture(scope="module")

@@ -2,10 +2,10 @@
 
 import torch
 
-from tformer_lib.analysis.layer_means import layer_means
+from tformer_book.image_gpt.grey_levels import with_start
+from tformer_book.image_gpt.layer_means import layer_means
 from tformer_lib.core.positions import LearnedPositions
 from tformer_lib.core.transformer import TransformerConfig
-from tformer_lib.data.grey_levels import with_start
 from tformer_lib.models.gpt import GPT
 
 LEVELS = 3

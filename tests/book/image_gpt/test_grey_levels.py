@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tformer_lib.data.grey_levels import dequantise, quantise, with_start
+from tformer_book.image_gpt.grey_levels import dequantise, quantise, with_start
 
 
 def test_levels_by_hand_in_raster_order():

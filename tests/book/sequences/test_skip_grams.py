@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 import torch
 
-from tformer_lib.data.skip_grams import frequent_words, skip_gram_pairs, words_of
+from tformer_book.sequences.skip_grams import frequent_words, skip_gram_pairs, words_of
 
 IDS = torch.tensor([3, 1, 0, -1, 2, 0, 1, 1, 4])
 

@@ -6,11 +6,7 @@ import jaxtyping
 import pytest
 import torch
 
-from tformer_lib import GPT, TransformerConfig
-from tformer_lib.core.attention import Attend
-from tformer_lib.core.positions import LearnedPositions
-from tformer_lib.models.language import language_loss
-from tformer_lib.scale.mup import (
+from tformer_book.scale.mup import (
     WidthAttend,
     WidthRules,
     activations,
@@ -18,6 +14,10 @@ from tformer_lib.scale.mup import (
     hidden_matrices,
     train_by_rules,
 )
+from tformer_lib import GPT, TransformerConfig
+from tformer_lib.core.attention import Attend
+from tformer_lib.core.positions import LearnedPositions
+from tformer_lib.models.language import language_loss
 
 BASE, VOCAB = 16, 20
 

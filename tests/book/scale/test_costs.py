@@ -9,14 +9,7 @@ from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
 
 from tformer_book.kit.published import PUBLISHED, training_flops_per_token
-from tformer_lib import TransformerConfig
-from tformer_lib.core.attention import Attend, Backend, FusedAttend
-from tformer_lib.core.positions import LearnedPositions, Rotary
-from tformer_lib.measures.memory import peak_memory
-from tformer_lib.models.gpt import GPT
-from tformer_lib.models.language import language_loss
-from tformer_lib.scale import traffic
-from tformer_lib.scale.costs import (
+from tformer_book.scale.costs import (
     GPTShape,
     activation_bytes,
     block_activations,
@@ -31,6 +24,13 @@ from tformer_lib.scale.costs import (
     step_flops,
     training_days,
 )
+from tformer_lib import TransformerConfig
+from tformer_lib.core.attention import Attend, Backend, FusedAttend
+from tformer_lib.core.positions import LearnedPositions, Rotary
+from tformer_lib.measures.memory import peak_memory
+from tformer_lib.models.gpt import GPT
+from tformer_lib.models.language import language_loss
+from tformer_lib.scale import traffic
 from tformer_lib.training import make_optimizers
 
 

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from tformer_lib.analysis.ranks import kendall_tau
+from tformer_book.bert.ranks import kendall_tau
 from tformer_lib.analysis.weights import Batch, attention_weights
 from tformer_lib.core.modes import evaluation
 from tformer_lib.core.precision import precise

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from tformer_book.inside.sinks import hidden_place, silent_place
 from tformer_lib import GPT, TransformerConfig
-from tformer_lib.analysis.sinks import hidden_place, silent_place
 from tformer_lib.core.attention import attention
 from tformer_lib.core.masks import causal_mask
 from tformer_lib.core.positions import Rotary

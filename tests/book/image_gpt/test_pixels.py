@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from tformer_lib.analysis.pixels import attention_by_offset
+from tformer_book.image_gpt.pixels import attention_by_offset
 
 HEIGHT, WIDTH = 3, 4
 

@@ -3,7 +3,13 @@
 import pytest
 import torch
 
-from tformer_lib.analysis.probes import best_labels, control_labels, fit_probes, removal, without
+from tformer_book.inside.probes import (
+    best_labels,
+    control_labels,
+    fit_probes,
+    removal,
+    without,
+)
 
 
 def generator(seed=0):

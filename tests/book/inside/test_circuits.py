@@ -5,18 +5,16 @@ from contextlib import ExitStack
 import pytest
 import torch
 
-from tformer_book.inside.models.attention_only import attention_only, built_induction
-from tformer_lib import GPT, TransformerConfig
-from tformer_lib.analysis import (
+from tformer_book.inside.attribution import logit_attribution
+from tformer_book.inside.circuits import (
     copying_scores,
     induction_scores,
-    logit_attribution,
-    mask_heads,
-    patch,
     patch_path,
-    record,
     repeated_tokens,
 )
+from tformer_book.inside.models.attention_only import attention_only, built_induction
+from tformer_lib import GPT, TransformerConfig
+from tformer_lib.analysis import mask_heads, patch, record
 from tformer_lib.core.positions import LearnedPositions, Rotary
 
 VOCAB, PERIOD = 10, 7

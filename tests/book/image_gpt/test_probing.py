@@ -2,7 +2,7 @@
 
 import torch
 
-from tformer_lib.measures.probing import choose_penalty, linear_probe
+from tformer_book.image_gpt.probing import choose_penalty, linear_probe
 
 
 def test_a_probe_finds_what_a_line_separates_and_nothing_in_noise():
