@@ -66,7 +66,7 @@ class Exercise:
     def __call__(self, *arguments: Any) -> Any:
         return self.reference(*arguments)
 
-    @property
+    @functools.cached_property
     def parameters(self) -> list[str]:
         """The names of the arguments."""
         return list(inspect.signature(self.reference).parameters)

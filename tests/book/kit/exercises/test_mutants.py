@@ -16,8 +16,11 @@ EXERCISES = exercises()
 
 def survivors(name: str) -> tuple[int, list[str]]:
     """How many mutants there are, and those that pass."""
-    made = list(mutants(EXERCISES[name]))
-    return len(made), [what for what, mutant in made if not rejects(EXERCISES[name], mutant, 0.1)]
+    made, passed = list(mutants(EXERCISES[name])), []
+    for what, mutant in made:  # one that is to pass has time to, however busy the machine is
+        if not rejects(EXERCISES[name], mutant, 10.0 if what in EQUIVALENT.get(name, {}) else 0.1):
+            passed.append(what)
+    return len(made), passed
 
 
 @pytest.mark.parametrize("name", EXERCISES)
