@@ -17,8 +17,11 @@ SHAPED = [
     ".".join([package, *path.relative_to(folder).with_suffix("").parts])
     for package, folder in FOLDERS.items()
     for path in folder.rglob("*.py")
-    if "from jaxtyping import" in path.read_text("utf8")
+    if "from jaxtyping import" in path.read_text("utf8") and path.parent.name != "experiments"
 ]
+SCRIPTS = tuple(
+    f"tformer_book.{path.parent.name}.experiments" for path in (ROOT / "book").glob("*/experiments")
+)
 CHECKER = tuple(f"tformer_book.kit.exercises.{name}" for name in ("checker", "compare", "limits"))
 # Before anything imports them:
 install_import_hook(SHAPED, "beartype.beartype")
@@ -27,7 +30,8 @@ beartype_packages(
     conf=BeartypeConf(
         claw_decor_place_func=BeartypeDecorPlace.FIRST,  # below decorators that make something else of it
         claw_is_pep526=False,
-        claw_skip_package_names=CHECKER,  # through which goes whatever a reader's function returns
+        claw_skip_package_names=CHECKER
+        + SCRIPTS,  # through the first goes whatever a reader's function returns
         violation_type=TypeError,
     ),
 )

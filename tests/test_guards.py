@@ -16,19 +16,17 @@ MOST = {  # per cent of the lines of code
     "runs": 11,
     "efficient": 12,
     "models": 12,
-    "analysis": 15,
-    "measures": 16,
+    "analysis": 19,
+    "measures": 18,
     "tokenizers": 16,
     "generation": 17,
     "scale": 18,
-    "data": 20,
+    "data": 21,
     "training": 20,
     "pretrained": 27,  # files that others wrote
-    "all": 18,
+    "all": 19,
 }
-LIBRARY_ONLY = [
-    each for each in sorted(LIBRARY.iterdir()) if each.name not in ("book", "__pycache__", "py.typed")
-]
+LIBRARY_ONLY = [each for each in sorted(LIBRARY.iterdir()) if each.name not in ("__pycache__", "py.typed")]
 
 
 def name_of(call: ast.Call) -> str:
