@@ -146,8 +146,8 @@ print(json.dumps(counts))
 def lines_run():
     """How many lines of the module that merges are run for a word of 2,000 and of 20,000 letters.
 
-    A cost that is the same on every machine. Counted in a Python of its own: to trace one in which other tests
-    have run may take for ever.
+    A cost that is the same on every machine. Counted in a Python of its own: to trace one in which other
+    tests have run may take for ever.
     """
     done = subprocess.run([sys.executable, "-c", COUNTED], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
