@@ -117,7 +117,8 @@ class Tab:
         self.visit = None
         self.page.mouse.up()
         self.page.mouse.move(0, 0)
-        self.page.emulate_media(media="null")
+        as_it_is = dict.fromkeys(("media", "reduced_motion", "forced_colors", "contrast"), "null")
+        self.page.emulate_media(**as_it_is)
         if self.page.url.startswith(self.address):
             self.page.evaluate("() => sessionStorage.clear()")
         self.page.goto("about:blank")  # else an address with another `#` would load nothing

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from tests.site.pages import ROOT
+from tests.site.pages import ROOT, eventually
 
 sys.path.insert(0, str(ROOT / "book" / "site" / "extensions"))
 import tformer_dark
@@ -176,7 +176,7 @@ def test_the_code_of_a_figure_opens_below_its_caption(visit):
     assert code.bounding_box()["y"] > caption.bounding_box()["y"]
     code.locator("summary").click()
     code.wait_for(state="hidden")
-    assert button.get_attribute("aria-expanded") == "false"
+    eventually(page, lambda: button.get_attribute("aria-expanded") == "false")
     assert opened.problems == []
 
 

@@ -120,6 +120,7 @@ def test_no_line_of_code_is_cut(text, printer):
         if cell.cell_type == "code" and not HIDDEN & set(cell.metadata.get("tags", []))
         for line in cell.source.splitlines()
         if "claim(" not in cell.source  # their fold is closed on paper
+        and not line.startswith("# @title")  # is for Colab alone
     ]
     assert len(shown) > 80
     assert [line for line in shown if squeezed(line) not in squeezed(text)] == []

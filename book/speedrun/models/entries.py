@@ -356,12 +356,16 @@ def counts(text: Tensor, vocab: int, least: int = 320, depth: int = 8) -> Counts
     return model
 
 
-class Fast(NamedTuple):
-    """`fast` as an entry; the fields are its last arguments."""
+class Fast:
+    """`fast` as an entry, with these for its last arguments."""
 
-    settings: Settings = Settings()
-    model: Callable[[int, Settings], FastDecoder] = FastDecoder
-    batches: Callable[[Tensor, Settings, int], Iterable[Tensor]] = windows
+    def __init__(
+        self,
+        settings: Settings = Settings(),
+        model: Callable[[int, Settings], FastDecoder] = FastDecoder,
+        batches: Callable[[Tensor, Settings, int], Iterable[Tensor]] = windows,
+    ):
+        self.settings, self.model, self.batches = settings, model, batches
 
     def build(self, vocab: int) -> nn.Module:
         """The model that loads what was trained."""
