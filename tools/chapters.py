@@ -6,12 +6,14 @@ A chapter is a folder of `book` with a file `chapter.yml`:
     minutes: 35
     pattern: false  # if it is not of a chapter's usual shape
     was: 02_attention  # if its page once had another address
+    words: {attention: [dot-product attention]}  # other names of terms, for the search
 
 and its number is its place in `_toc.yml`, counted from 0: the first is what stands before the beginning.
 Nothing else lists the chapters. Everything that needs to know which there are asks here.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path, PurePosixPath
 
@@ -31,6 +33,7 @@ class Chapter:
     part: str  # the part's caption in the contents
     sentence: str
     minutes: int
+    words: Mapping[str, list[str]] = field(default_factory=dict, hash=False)  # of a term, its other names
     was: str = ""  # the file that its page was in "book", so that old addresses lead here
     pattern: bool = True  # whether the rules of a chapter's shape hold it
     page: str = "chapter"  # the notebook that opens it
@@ -57,7 +60,7 @@ def described(file: Path) -> dict:
     wrong = [
         f"{key} is no {kind.__name__}" for key, kind in wanted.items() if not isinstance(told.get(key), kind)
     ]
-    wrong += [f"{key} is read by nobody" for key in sorted(set(told) - {*wanted, "pattern", "was"})]
+    wrong += [f"{key} is read by nobody" for key in sorted(set(told) - {*wanted, "pattern", "was", "words"})]
     if wrong:
         raise ValueError(f"{file}: {'; '.join(wrong)}")
     return told

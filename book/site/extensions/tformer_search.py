@@ -9,6 +9,7 @@ names, also where its title is another.
 
 import json
 import re
+import sys
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,47 +21,15 @@ from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 from sphinx.util import logging
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools"))
+from chapters import chapters
+
 RECORDS = "search-records.json"  # beside the doctrees: no part of the site
 SCRIPT = "search.js"
 GLOSSARY = "book/glossary"
 
 # Other names under which readers look for a term of the glossary.
-OTHER_NAMES = {
-    "additive attention": ["Bahdanau attention"],
-    "attention": ["scaled dot-product attention", "dot-product attention"],
-    "batch normalisation": ["BatchNorm", "batch norm"],
-    "byte-pair encoding": ["BPE", "byte pair encoding", "tokeniser"],
-    "causal mask": ["look-ahead mask", "autoregressive mask"],
-    "class token": ["CLS token", "[CLS]"],
-    "cross-attention": ["encoder-decoder attention"],
-    "cross-entropy": ["negative log-likelihood"],
-    "FLOPs": ["compute"],
-    "FlashAttention": ["flash attention"],
-    "GELU": ["Gaussian error linear unit"],
-    "GRU": ["gated recurrent unit"],
-    "grouped-query attention": ["GQA", "grouped query attention"],
-    "in-context learning": ["ICL", "induction", "induction head"],
-    "key-value cache": ["KV cache", "KV caching", "key/value cache"],
-    "layer normalisation": ["LayerNorm", "layer norm"],
-    "mask token": ["[MASK]"],
-    "masked language model": ["MLM", "masked language modelling"],
-    "MLP": ["feed-forward network", "FFN", "multilayer perceptron"],
-    "multi-head attention": ["MHA", "multi-head self-attention"],
-    "multi-query attention": ["MQA"],
-    "next-sentence prediction": ["NSP"],
-    "nucleus": ["nucleus sampling", "top-p", "top-p sampling"],
-    "perplexity": ["PPL"],
-    "positional embedding": ["positional encoding", "position embedding"],
-    "recurrent network": ["RNN", "recurrent neural network"],
-    "RMSNorm": ["root mean square normalisation"],
-    "rotary positions": ["RoPE", "rotary embedding", "rotary position embedding"],
-    "sinusoidal positions": ["sinusoidal embedding", "sinusoidal encoding"],
-    "skip connection": ["residual connection", "shortcut"],
-    "sliding window": ["local attention"],
-    "token": ["tokenisation", "tokeniser"],
-    "warm-up": ["warmup", "learning-rate schedule"],
-    "Xavier initialisation": ["Glorot initialisation"],
-}
+OTHER_NAMES = {term: names for chapter in chapters() for term, names in chapter.words.items()}
 
 # Sections that name many things and explain none.
 ASIDE = ("What you learned", "Exercises", "Further reading")
