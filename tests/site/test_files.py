@@ -68,6 +68,19 @@ def test_internal_links_and_anchors_resolve(site):
     assert broken == []
 
 
+def test_old_addresses_lead_to_their_chapters(site):
+    """With what stood behind them: a section's label is its anchor, wherever the page lies."""
+    moved = [chapter for chapter in chapters() if chapter.was]
+    assert {"02_attention", "08b_modern_decoder", "speedrun"} <= {chapter.was for chapter in moved}
+    for chapter in moved:
+        old = site / "book" / f"{chapter.was}.html"
+        (to,) = tree(old).xpath("//a/@href")
+        assert (old.parent / to).resolve() == (site / f"{chapter.docname}.html").resolve()
+        assert f'location.replace("{to}" + location.search + location.hash)' in old.read_text("utf8")
+    attention = facts(site / "book" / "attention" / "chapter.html")[1]
+    assert {"ch-attention", "sec-attention-bottleneck", "ex-attention-between"} <= attention
+
+
 def test_nothing_is_loaded_from_another_host(site):
     outside = []
     for page in sorted(site.rglob("*.html")):

@@ -387,5 +387,5 @@ def test_every_icon_has_its_glyph(site):
 def test_pictures_wait_and_keep_their_places(site, path):
     pictures = re.findall(r"<img\b[^>]*>", (site / path).read_text("utf8"))
     assert [one for one in pictures if 'loading="' not in one] == []
-    own = [one for one in pictures if 'src="../_images' in one]
+    own = [one for one in pictures if 'src="../../_images' in one]
     assert [one for one in own if not re.search(r"\b(width|height|style)=", one)] == []
