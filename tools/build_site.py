@@ -1,6 +1,7 @@
 """Builds the site from the committed outputs, every warning an error; prints where it lies."""
 
 import argparse
+import re
 import shutil
 import subprocess
 import sys
@@ -19,9 +20,8 @@ SOURCES = ("_config.yml", "_toc.yml", "references.bib", "requirements-site.txt",
 def sources() -> list[Path]:
     """The files of which the site is made."""
     found = [path for source in SOURCES for path in (ROOT / source, *(ROOT / source).rglob("*"))]
-    kept = (
-        path for path in found if not {"__pycache__", ".ipynb_checkpoints", ".ruff_cache"} & set(path.parts)
-    )
+    made = re.compile(r"/(?:__pycache__|\.ipynb_checkpoints|\.ruff_cache|build|[\w-]+\.egg-info)/")
+    kept = (path for path in found if not made.search(path.relative_to(ROOT).as_posix()))
     return sorted(path for path in kept if path.is_file())
 
 
