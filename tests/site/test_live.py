@@ -1270,8 +1270,8 @@ def test_an_exercise_opens_its_figure_and_the_figure_its_exercise(visit):
     figure = begun(visit, "ex-attention-unread")
     page = figure.page
     said = figure.locator(".tl-said")
-    assert said.inner_text().startswith("Width 256, without the root")
-    assert figure.evaluate("e => e.contains(document.activeElement)")
+    eventually(page, lambda: said.inner_text().startswith("Width 256, without the root"))
+    eventually(page, lambda: figure.evaluate("e => e.contains(document.activeElement)"))
     figure.get_by_label("Width of query and keys").fill("3")
     page.evaluate("() => { document.querySelector('#ex-attention-unread').open = false; }")
     figure.get_by_role("link", name="Exercise 2.").click()
