@@ -172,7 +172,7 @@ def test_the_code_of_a_figure_opens_below_its_caption(visit):
     button.focus()
     page.keyboard.press("Enter")
     code.get_by_text("letter_memory").wait_for()
-    assert button.get_attribute("aria-expanded") == "true"
+    eventually(page, lambda: button.get_attribute("aria-expanded") == "true")
     assert code.bounding_box()["y"] > caption.bounding_box()["y"]
     code.locator("summary").click()
     code.wait_for(state="hidden")
