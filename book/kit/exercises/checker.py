@@ -117,7 +117,7 @@ class _RaisedError:
 
 
 @dataclass(frozen=True)
-class _Run:
+class Run:
     """One call of a function: the arguments as they were and as they are afterwards, and what came back."""
 
     case: tuple
@@ -161,7 +161,7 @@ def _verdict(exercise: Exercise, candidate: Callable[..., Any], seconds: float |
 
 
 @functools.cache
-def answers(exercise: Exercise) -> list[_Run]:
+def answers(exercise: Exercise) -> list[Run]:
     """The reference's run on each input, random and edge cases; made once."""
     with _generators_left_alone():
         cases = list(exercise.inputs(torch.Generator().manual_seed(SEED)))
@@ -181,7 +181,7 @@ def rejects(exercise: Exercise, candidate: Callable[..., Any], seconds: float | 
     return False
 
 
-def _diagnosis(exercise: Exercise, failed: Sequence[tuple[_Run, _Run]]) -> str:
+def _diagnosis(exercise: Exercise, failed: Sequence[tuple[Run, Run]]) -> str:
     """What the wrong numbers of all inputs have in common, in words; "" if nothing is known."""
     found: list[Pair] = []
     for run, right in failed:
@@ -199,7 +199,7 @@ def _diagnosis(exercise: Exercise, failed: Sequence[tuple[_Run, _Run]]) -> str:
 
 
 def _confused(
-    exercise: Exercise, candidate: Callable[..., Any], runs: Sequence[_Run], seconds: float | None
+    exercise: Exercise, candidate: Callable[..., Any], runs: Sequence[Run], seconds: float | None
 ) -> str:
     """Which arguments are exchanged in the candidate, or which one it does not look at, in words."""
     if any(isinstance(run.answer, _RaisedError) for run in runs):
@@ -226,7 +226,7 @@ def _does_not_look_at(
     place: int,
     exercise: Exercise,
     candidate: Callable[..., Any],
-    runs: Sequence[_Run],
+    runs: Sequence[Run],
     seconds: float | None,
 ) -> bool:
     """Whether its answer stays as it is, at least twice, where another argument changes the reference's."""
@@ -263,7 +263,7 @@ def _same(one: Any, other: Any, tolerance: float) -> bool:
         return False
 
 
-def _is_blank(run: _Run) -> bool:
+def _is_blank(run: Run) -> bool:
     """Whether nothing came back, and nothing was changed: a body of `...` or `pass`."""
     return run.answer is None and _changed(run) is None
 
@@ -281,7 +281,7 @@ def _generators_left_alone() -> Iterator[None]:
         np.random.set_state(numpy)  # noqa: NPY002
 
 
-def _run(function: Callable[..., Any], case: tuple, seconds: float | None = None) -> _Run:
+def _run(function: Callable[..., Any], case: tuple, seconds: float | None = None) -> Run:
     """What the function returns on copies of its arguments, or raises, with torch's random state held fixed.
 
     Raises:
@@ -297,10 +297,10 @@ def _run(function: Callable[..., Any], case: tuple, seconds: float | None = None
             raise
         except BaseException as error:  # SystemExit among them
             answer = _RaisedError(error)
-    return _Run(case, copies, answer)
+    return Run(case, copies, answer)
 
 
-def _problem(exercise: Exercise, run: _Run, right: _Run) -> str | None:
+def _problem(exercise: Exercise, run: Run, right: Run) -> str | None:
     """What is wrong with the candidate's answer on one input, in words; None if nothing is."""
     if isinstance(run.answer, _RaisedError):
         hint = (
@@ -365,7 +365,7 @@ def _hooks(module: nn.Module) -> int:
     return len(module._forward_hooks) + len(module._forward_pre_hooks) + len(module._backward_hooks)
 
 
-def _changed(run: _Run) -> int | None:
+def _changed(run: Run) -> int | None:
     """The number of the first argument that is not what it was; generators and models are not looked at."""
     for number, (before, after) in enumerate(zip(run.case, run.left, strict=True)):
         one, other = list(leaves(before)), list(leaves(after))
@@ -383,7 +383,7 @@ def _differ(before: Any, after: Any) -> bool:
 
 
 def _behaves_like(
-    exercise: Exercise, runs: Sequence[_Run], variant: Callable, seconds: float | None = None
+    exercise: Exercise, runs: Sequence[Run], variant: Callable, seconds: float | None = None
 ) -> bool:
     """Whether both give the same answers on all inputs, or fail with the same error on them."""
     for run in runs:

@@ -11,12 +11,13 @@ import base64
 import html
 import json
 import re
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.osutil import relative_uri
 from tformer_dark import dark_svg
+from tformer_site import chapter_number
 
 SIZE = re.compile(r'<svg\b[^>]*?\bwidth="([\d.]+)pt"|\bheight="([\d.]+)pt"')
 SHEET = re.compile(r'<g id="patch_1">.*?</g>', re.DOTALL)  # the first patch: the figure
@@ -49,7 +50,7 @@ def file_name(docname: str, number: int, label: str, chapter: str) -> str:
     for word in chapter.removeprefix("ch-").split("-"):
         if len(words) > 1 and words[0] == word:
             words.pop(0)
-    return "-".join(["fig", PurePosixPath(docname).name.split("_")[0], str(number), *words])
+    return "-".join(["fig", (chapter_number(docname) or "").zfill(2), str(number), *words])
 
 
 def write(folder: Path, name: str, data: dict) -> tuple[float, float]:

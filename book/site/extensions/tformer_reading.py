@@ -15,7 +15,7 @@ import json
 import re
 from collections.abc import Iterator
 from html import escape
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from docutils import nodes
 from myst_nb.sphinx_ import HideCodeCellNode
@@ -26,6 +26,7 @@ from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx_exercise.nodes import is_exercise_node
+from tformer_site import by_docname
 
 PREVIEWS = "_static/previews"
 STYLE = "author_year_list"
@@ -329,7 +330,8 @@ class CitedIn(SphinxPostTransform):
         domain, docname = self.env.get_domain("cite"), self.env.docname
         ids = {item.key: item.citation_id for item in domain.citations}
         seen: set[tuple[str, str]] = set()
-        for ref in sorted(domain.citation_refs, key=lambda r: PurePosixPath(r.docname).name):
+        order = {page: place for place, page in enumerate(by_docname())}
+        for ref in sorted(domain.citation_refs, key=lambda r: order.get(r.docname, len(order))):
             place = self.place(ref.docname, ref.citation_ref_id)
             for target in ref.targets:
                 if (citation := by_id.get(ids.get(target.key, ""))) is None or (
