@@ -1,4 +1,4 @@
-"""What notebooks import from the library and the book is there: said before a notebook has run for a minute."""
+"""What notebooks import from the library and the book is there: said before a notebook runs for a minute."""
 
 import ast
 import re
