@@ -45,7 +45,7 @@ def blocks(text: str) -> list[str]:
     for line in text.splitlines():
         if re.match(r"\w", line):
             found.append(line)
-        elif found:
+        elif found and line.startswith(" "):
             found[-1] += f"\n{line}"
     return found
 
@@ -58,6 +58,7 @@ def compiled(program: Path, target: str, constraints: list[Path], upgrade: bool)
             output.write_text("\n".join(blocks((ROOT / target).read_text("utf8"))) + "\n", "utf8")
         command = [program, "pip", "compile", *WANTED[target], "--universal", "--python-version", OLDEST]
         command += ["--annotation-style", "line", "--no-header", "--no-emit-index-url", "-q", "-o", output]
+        command += ["--no-emit-package", "tformer-lib"]  # it is this folder: the file's last lines name it
         command += [f"--constraint={path}" for path in constraints]
         subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
         found = blocks(re.sub(r"-c \S+, |, -c \S+", "", output.read_text("utf8")))
@@ -74,11 +75,9 @@ def main(arguments: list[str] | None = None) -> int:
         program = uv(Path(folder) / "env")
         for target, head in HEAD.items():
             pinned = compiled(program, target, constraints, options.upgrade)
-            lines = [f"# Made by `make lock` of pyproject.toml: {head}.", *pinned]
-            text = (
-                "\n".join([*lines, *(["-e .", "-e ./book"] if target == "requirements.txt" else [])]) + "\n"
-            )
-            replace_file(ROOT / target, text.encode())
+            ours = ["-e .", "-e ./book"] if target == "requirements.txt" else []
+            lines = [f"# Made by `make lock` of pyproject.toml: {head}.", *pinned, *ours]
+            replace_file(ROOT / target, "\n".join([*lines, ""]).encode())
             everything = Path(folder) / "everything.txt"
             everything.write_text("\n".join(block.split("\n")[0] for block in pinned) + "\n", "utf8")
             constraints = [everything]
