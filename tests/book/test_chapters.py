@@ -1,6 +1,7 @@
 """What chapters are: folders that stand alone, described by themselves, numbered by the contents."""
 
 import re
+from importlib.util import find_spec
 
 import grimp
 import pytest
@@ -53,6 +54,15 @@ def test_a_description_is_complete_and_read(tmp_path):
 @pytest.fixture(scope="module")
 def imports():
     return grimp.build_graph("tformer_book", cache_dir=None)
+
+
+def test_what_is_imported_is_there():
+    """Otherwise only a run would find an experiment that takes one beside it for a module of its own."""
+    graph = grimp.build_graph("tformer_book", include_external_packages=True, cache_dir=None)
+    others = {module for module in graph.modules if not module.startswith("tformer_book")}
+    assert len(others) > 50
+    others.discard("accelerate")  # who runs the experiment that wants it installs it
+    assert [name for name in sorted(others) if find_spec(name) is None] == []
 
 
 @pytest.mark.parametrize("name", NAMES)

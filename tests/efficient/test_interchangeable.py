@@ -75,13 +75,14 @@ def computed(backend, inputs, mask, autocast):
 
 def all_backends(kind=Backend):
     for one in kind.__subclasses__():
-        if one.__module__.startswith("tformer_lib.") and not one.__module__.startswith("tformer_book"):
+        if one.__module__.startswith("tformer_lib."):
             yield one.__name__
         yield from all_backends(one)
 
 
 def test_every_backend_of_the_library_is_looked_at():
-    assert set(all_backends()) == {name.split(",")[0] for name in BACKENDS}
+    looked_at = {name.split(",")[0] for name in BACKENDS}
+    assert set(all_backends()) == looked_at - {"WidthAttend"}  # which a chapter has
 
 
 @backends

@@ -1257,7 +1257,7 @@ def test_figures_and_exercises_name_each_other(site, name, label):
 
 def begun(visit, label: str, **options):
     """The figure of an exercise in a chapter, opened by the link of the exercise when the page is at rest."""
-    page = visit(f"book/{exercises()[label][0]}.html#{label}", alone=True, **options).page
+    page = visit(f"{exercises()[label][0]}#{label}", alone=True, **options).page
     link = page.locator(f"[id='{label}'] > p > a[data-opens]")
     link.click()
     name = next(name for name, one in BEGINS if one == label)

@@ -5,6 +5,7 @@ from collections import Counter
 
 import lxml.html
 import pytest
+from chapters import chapters
 from docutils import nodes
 from docutils.utils import new_document
 
@@ -79,7 +80,7 @@ def test_a_solution_opens_by_keyboard_and_by_a_link_to_it(visit):
     assert second.is_visible()
 
 
-@pytest.mark.parametrize("path", chapter_pages()[1:])
+@pytest.mark.parametrize("path", [f"{c.docname}.html" for c in chapters() if c.pattern])
 def test_an_exercise_says_what_it_is_and_holds_its_solution(site, path):
     page = lxml.html.parse(site / path)
     exercises = page.xpath("//details[contains(@class, 'exercise')]")

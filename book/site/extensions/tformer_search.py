@@ -22,7 +22,7 @@ from sphinx.errors import ExtensionError
 from sphinx.util import logging
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools"))
-from chapters import chapters
+from chapters import by_docname, chapters
 
 RECORDS = "search-records.json"  # beside the doctrees: no part of the site
 SCRIPT = "search.js"
@@ -263,6 +263,16 @@ class Collector:
             if home is not None:
                 home["names"] = [*home["names"], *names]
 
+    def order(self) -> None:
+        """Puts the records in reading order, so that of equal ones the first is found first."""
+        places = {f"{docname}.html": place for place, docname in enumerate(by_docname())}
+
+        def place(record: dict) -> int:
+            return places.get(record["url"].partition("#")[0], len(places))
+
+        for records in (self.records, *self.links.values()):
+            records.sort(key=place)
+
     def write(self, app: Sphinx, exception: Exception | None) -> None:
         """Writes the records when all pages are written."""
         if exception is not None or app.builder.format != "html":
@@ -271,6 +281,7 @@ class Collector:
         has_glossary = GLOSSARY in app.env.found_docs
         if has_glossary and (unknown := OTHER_NAMES.keys() - known):
             raise ExtensionError(f"{Path(__file__).name} names what is not in the glossary: {unknown}")
+        self.order()
         self.name_sections()
         for record in self.records:
             said = " ".join([record["title"], *record["names"], record["text"]])

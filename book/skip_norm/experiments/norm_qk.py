@@ -8,11 +8,11 @@ runs are kept in `_build/norm_qk/`. About 2 minutes of one core.
 
 from functools import partial
 
-import norm_placement as grid
 import torch
 
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs
+from tformer_book.skip_norm.experiments import norm_placement as grid
 from tformer_book.skip_norm.experiments.norm_placement import HEADS, LENGTH, SEEDS, STEPS, WIDTH
 from tformer_book.skip_norm.models.residual_variants import BranchNormBlock
 from tformer_lib.core.attention import FusedAttend

@@ -11,12 +11,12 @@ import itertools
 from functools import partial
 from typing import Any
 
-import norm_placement as grid
 import torch
 from torch import Tensor
 
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs, rounded
+from tformer_book.skip_norm.experiments import norm_placement as grid
 from tformer_book.skip_norm.experiments.norm_placement import HEADS, LENGTH, SCHEDULES, SEEDS, STEPS, WIDTH
 from tformer_book.skip_norm.models.residual_variants import BranchNormBlock, SandwichBlock
 from tformer_lib.core.attention import FusedAttend

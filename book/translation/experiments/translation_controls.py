@@ -32,14 +32,13 @@ import time
 from functools import partial
 from typing import Any
 
-import decoder_only
 import torch
-import translation
 from torch import Tensor
 
 from tformer_book.kit.records import record, recorded
 from tformer_book.kit.runs import Runs, rounded, summary
 from tformer_book.translation.data.translation import TranslationSet, nearest_similarity, translation_set
+from tformer_book.translation.experiments import decoder_only, translation
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.positions import sinusoidal
 from tformer_lib.core.transformer import TransformerConfig

@@ -225,7 +225,7 @@ def restore() -> float:
             runs["student", kind, seed] = found[i]
     for key, result in runs.items():
         if not RUNS.done(*key):
-            RUNS.put(*key, result=result, seconds=0)
+            RUNS.put(*key, result=result, seconds=0.0)
     return float(there["cpu_seconds"])
 
 

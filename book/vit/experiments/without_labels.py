@@ -246,7 +246,7 @@ def restore() -> float:
             runs["spoken", name, seed] = heard[i]
     for key, result in runs.items():
         if not RUNS.done(*key):
-            RUNS.put(*key, result=result, seconds=0)
+            RUNS.put(*key, result=result, seconds=0.0)
     return float(there["cpu_seconds"])
 
 

@@ -58,7 +58,7 @@ class Forked:
     """
 
     def __init__(self, command, **options):
-        import speedrun_child
+        from tformer_book.speedrun.experiments import speedrun_child
 
         assert command[0] == sys.executable
         (into, tell), (hear, out) = os.pipe(), os.pipe()
