@@ -1,4 +1,4 @@
-"""How many processes share the tests: as many as there are cores, if the memory is enough for them."""
+"""How many processes share the tests: one more than there are cores, if the memory is enough for them."""
 
 import os
 from pathlib import Path
@@ -20,8 +20,8 @@ def limit(file: Path) -> float:
 
 
 def workers(group: Path = CGROUP) -> int:
-    """A number of processes, at least two: while one waits the other works."""
+    """A number of processes, at least two: while one waits for a browser or a process, the others work."""
     seen = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     cores = min(seen, limit(group / "cpu.max"))
     memory = min(psutil.virtual_memory().available, limit(group / "memory.max"))
-    return max(2, int(min(cores, memory // MEMORY, MOST)))
+    return max(2, int(min(cores + 1, memory // MEMORY, MOST)))

@@ -176,6 +176,7 @@ def visit(browser, address, remembering, tabs) -> Iterator:
             used.append((scheme, tab))
         page, result = tab.page, Visit(tab.page)
         tab.visit = result
+        page.bring_to_front()  # a tab behind another one draws once a second
         page.set_viewport_size({"width": width, "height": height})
         page.emulate_media(color_scheme=scheme)
         page.goto(address + path, wait_until="load")

@@ -1,4 +1,4 @@
-"""As many processes for the tests as cores, and no more than the memory is enough for."""
+"""One process for the tests more than cores, and no more than the memory is enough for."""
 
 import os
 from types import SimpleNamespace
@@ -11,14 +11,14 @@ import workers as tool
     ("cores", "gigabytes", "quota", "most", "found"),
     [
         (1, 64, "max 100000", "max", 2),
-        (2, 64, "max 100000", "max", 2),
-        (4, 64, "max 100000", "max", 4),
+        (2, 64, "max 100000", "max", 3),
+        (4, 64, "max 100000", "max", 5),
         (64, 256, "max 100000", "max", 8),
-        (64, 256, "350000 100000", "max", 3),  # a container's share of a large machine
+        (64, 256, "350000 100000", "max", 4),  # a container's share of a large machine
         (4, 8, "max 100000", "max", 3),
         (8, 64, "max 100000", "16000000000", 6),
         (8, 4, "max 100000", "max", 2),
-        (4, 64, None, None, 4),
+        (4, 64, None, None, 5),
     ],
 )
 def test_cores_and_memory_say_how_many(monkeypatch, tmp_path, cores, gigabytes, quota, most, found):
