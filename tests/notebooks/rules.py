@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterator
 from statistics import median
 
+from check import MAGIC
 from notebook_claims import FORM, TITLE, only_claims
 from notebook_figures import without_svg
 
@@ -178,7 +179,7 @@ def no_clock_held(page: Page, book: Book) -> Iterator[str]:
 
 def _in_order(source: str) -> Iterator[ast.AST]:
     """The parts of a cell's code from top to bottom, without lines that only IPython reads."""
-    plain = re.sub(r"^([ \t]*)[%!].*$", r"\1pass", source, flags=re.MULTILINE)
+    plain = MAGIC.sub(r"\1pass", source)
     nodes = [node for node in ast.walk(ast.parse(plain)) if hasattr(node, "lineno")]
     yield from sorted(nodes, key=lambda node: (node.lineno, node.col_offset))
 

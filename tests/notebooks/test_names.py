@@ -1,7 +1,6 @@
 """What notebooks import from the library and the book is there: said before a notebook runs for a minute."""
 
 import ast
-import re
 from collections.abc import Iterator
 from importlib import import_module
 from types import ModuleType
@@ -9,16 +8,16 @@ from types import ModuleType
 import nbformat
 import pytest
 from chapters import notebooks
+from check import MAGIC
 
 OURS = ("tformer_lib", "tformer_book")
-MAGIC = re.compile(r"(?<=^    )%.*", re.MULTILINE)
 
 
 def missing(sources: list[str]) -> Iterator[str]:
     """The names of ours that some cells import, or read from a module of ours, and that are not there."""
     modules: dict[str, ModuleType] = {}
     for source in sources:
-        tree = ast.parse(MAGIC.sub("pass", source))
+        tree = ast.parse(MAGIC.sub(r"\1pass", source))
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(OURS):
                 for alias in node.names:
