@@ -19,7 +19,7 @@ LONG = (
     "tests/scale/test_distributed.py",
     "tests/book/speedrun/",
     "tests/runs/",
-    "tests/test_fuzz.py",
+    "tests/fuzz/",
     "tests/notebooks/",
 )
 
