@@ -91,7 +91,10 @@ class Tab:
     def __init__(self, context, address: str):
         self.page, self.address = context.new_page(), address
         self.visit: Visit | None = None
-        self.page.on("request", lambda request: self.hear_request(request.url))
+        self.asked: set = set()  # requests that are not answered yet
+        self.page.on("request", self.hear_request)
+        self.page.on("requestfinished", lambda request: self.asked.discard(request))
+        self.page.on("requestfailed", lambda request: self.asked.discard(request))
         self.page.on("pageerror", lambda error: self.note(f"script error: {error}"))
         self.page.on("console", self.hear_console)
         self.page.on("response", self.hear_answer)
@@ -100,9 +103,10 @@ class Tab:
         if self.visit:
             self.visit.problems.append(problem)
 
-    def hear_request(self, url: str) -> None:
-        if self.visit and not url.startswith((self.address, "data:", "blob:", "about:")):
-            self.visit.outside.append(url)
+    def hear_request(self, request) -> None:
+        self.asked.add(request)
+        if self.visit and not request.url.startswith((self.address, "data:", "blob:", "about:")):
+            self.visit.outside.append(request.url)
 
     def hear_console(self, message) -> None:
         if message.type in ("error", "warning"):
@@ -180,10 +184,10 @@ def visit(browser, address, remembering, tabs) -> Iterator:
         page.set_viewport_size({"width": width, "height": height})
         page.emulate_media(color_scheme=scheme)
         page.goto(address + path, wait_until="load")
-        if shared:
+        if scripts:
             page.evaluate(PAINTED)  # what looks at the page's layout has begun
-        else:
-            page.wait_for_load_state("networkidle")  # everything that a first visit loads has come
+            while tab.asked and not shared:  # and everything that a first visit loads has come
+                page.evaluate(PAINTED)
         return result
 
     yield open_page
