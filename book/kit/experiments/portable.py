@@ -15,13 +15,13 @@ are, with two threads under those instructions whose digits differ most. Outputs
 `make test` does.
 
 A table says for each notebook and setting: passed, or which cells differed, and its processor time over
-that of the first setting, at most 2. With one thread a notebook's cost is also held as a multiple of a
-calibration loop, the training of a small model, which is timed before and after each setting; with two,
-threads that wait for each other count as well.
+that of the first setting, which tells how slow that machine is. With one thread a notebook's cost is held as
+a multiple of a calibration loop, the training of a small model, which is timed before and after each setting
+on the same machine; with two, threads that wait for each other count as well, and nothing is held.
 Messages are left in `_build/portable/`, and what was found is kept there: `--resume` goes on where a run
 stopped, and `--record` records of it the settings under which all notebooks have been run.
 
-It ends with 1 if a cell failed, a ratio is over 2, or a notebook costs more than a chapter may.
+It ends with 1 if a cell failed, or a notebook costs more than a chapter may.
 """
 
 import argparse
@@ -43,7 +43,6 @@ ROOT = Path(__file__).resolve().parents[3]
 RESULTS = ROOT / "_build" / "portable"
 KEPT = RESULTS / "kept.json"
 VERSIONS = ("3.11", "3.12", "3.13")
-MOST = 2.0  # a notebook's processor time over that under the first setting
 MOST_LOOPS = 400  # a notebook's processor time over the calibration loop's: 90 s where that takes 0.225
 INSTRUCTIONS = {
     "all": {},
@@ -315,7 +314,7 @@ def main(arguments: list[str] | None = None) -> int:
         if s.threads == 1
         for row in r["notebooks"].values()
     ]
-    bad = any(row["failed"] or row["ratio"] > MOST for row in rows)
+    bad = any(row["failed"] for row in rows)
     bad = bad or any(row["loops"] > MOST_LOOPS for row in single)
     if options.record:
         whole = [result for result in results if len(result["notebooks"]) == len(names)]
