@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from tests.site.pages import ROOT
+from tests.site.pages import ROOT, eventually
 
 IN_CI = os.environ.get("CI", "").lower() not in ("", "0", "false")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome")
@@ -186,8 +186,8 @@ def visit(browser, address, remembering, tabs) -> Iterator:
         page.goto(address + path, wait_until="load")
         if scripts:
             page.evaluate(PAINTED)  # what looks at the page's layout has begun
-            while tab.asked and not shared:  # and everything that a first visit loads has come
-                page.evaluate(PAINTED)
+        if not shared:  # and everything that a first visit loads has come
+            eventually(page, lambda: not tab.asked, within=60)
         return result
 
     yield open_page
