@@ -749,20 +749,21 @@ def test_what_was_held_out_is_said(texts, tmp_path, capsys):
 
 
 def test_signs_of_life_while_a_long_text_is_cut(texts, tmp_path, monkeypatch, capsys):
-    heard, real = {"making": threading.Event(), "cutting": threading.Event()}, words.say
+    signs = "making the tokenizer", "cutting 0.txt, after 0% of the characters"
+    heard, real = {sign: threading.Event() for sign in signs}, words.say
 
     def say(text):
-        for what, event in heard.items():
-            if text.startswith(f"{what} ") and text.endswith(" s)"):
+        for sign, event in heard.items():
+            if text.startswith(f"{sign} (") and text.endswith(" s)"):
                 event.set()
         real(text)
 
     def make(*arguments, **options):
-        assert heard["making"].wait(60)
+        assert heard[signs[0]].wait(60)
         return make_tokenizer(*arguments, **options)
 
     def encode(self, text):
-        assert heard["cutting"].wait(60)
+        assert heard[signs[1]].wait(60)
         return real_encode(self, text)
 
     real_encode = CharTokenizer.encode
@@ -772,8 +773,8 @@ def test_signs_of_life_while_a_long_text_is_cut(texts, tmp_path, monkeypatch, ca
     monkeypatch.setattr(CharTokenizer, "encode", encode)
     assert main(arguments(texts, tmp_path, step="tokenise")) == 0
     said = capsys.readouterr().err
-    assert "making the tokenizer (" in said
-    assert "cutting 0.txt, after 0% of the characters (" in said
+    assert f"{signs[0]} (" in said
+    assert f"{signs[1]} (" in said
 
 
 # The command line
