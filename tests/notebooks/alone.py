@@ -60,9 +60,7 @@ def build_wheels(tree: Path, folder: Path) -> list[Path]:
     source.mkdir(parents=True)
     for part in PARTS:
         if (tree / part).is_dir():
-            shutil.copytree(
-                tree / part, source / part, ignore=shutil.ignore_patterns("__pycache__", "*.ipynb")
-            )
+            shutil.copytree(tree / part, source / part, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(tree / part, source / part)
     build = f"from setuptools import build_meta; build_meta.build_wheel({str(folder)!r})"

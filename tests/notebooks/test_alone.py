@@ -25,6 +25,7 @@ from tformer_book.kit.records import recorded
 there = pathlib.Path(tformer_book.__file__)
 assert there.is_relative_to(sys.prefix) and not there.is_relative_to({str(ROOT)!r}), there
 assert recorded("ladder")["results"]
+from tformer_book.attention.chapter import soft_lookup
 assert not list(there.parent.rglob("*.ipynb")) and not (there.parent / "site").exists()
 """,
     "the checkout is not on the path": f"assert not [p for p in sys.path if {str(ROOT)!r} in p]",

@@ -69,7 +69,9 @@ def chapter_number(docname: str) -> str | None:
 def number_chapters(app: Sphinx, env: BuildEnvironment) -> list[str]:
     """Gives a chapter its number, which counts from 0, and not Sphinx's.
 
-    Another page has none, also where it stands between chapters.
+    Another page has none, also where it stands between chapters. Sections of a chapter's laboratory are
+    2.L1, 2.L2 and so on, over all of its pages; the contents show no number before these pages and
+    the exercises.
 
     Runs after the collectors of Sphinx and sphinx-external-toc, and numbers figures,
     equations and exercises again, since their numbers begin with the chapter's.
@@ -78,6 +80,16 @@ def number_chapters(app: Sphinx, env: BuildEnvironment) -> list[str]:
     for docname, sections in env.toc_secnumbers.items():
         number = chapter_number(docname)
         before = dict(sections)
+        if docname in companions():
+            sections |= laboratory_numbers(env, docname)
+            for title in (env.titles[docname], *env.tocs[docname].findall(nodes.reference)):
+                anchor = title.get("anchorname", "")
+                title["secnumber"] = sections.get(anchor) if anchor else None
+                if not title["secnumber"]:
+                    del title["secnumber"]
+            if sections != before:
+                changed.append(docname)
+            continue
         if number is None:
             sections.clear()
             for title in (
@@ -94,6 +106,35 @@ def number_chapters(app: Sphinx, env: BuildEnvironment) -> list[str]:
         if sections != before:
             changed.append(docname)
     return changed + TocTreeCollector().assign_figure_numbers(env)
+
+
+def companions() -> set[str]:
+    """The pages that belong to chapters and do not open them: laboratories, exercises."""
+    return {name for name, chapter in by_docname().items() if name != chapter.docname}
+
+
+def laboratory_numbers(env: BuildEnvironment, docname: str) -> dict[str, tuple]:
+    """The numbers of a laboratory's sections, by anchor; of exercises, of the page alone."""
+    chapter = by_docname()[docname]
+    stem = docname.rsplit("/", 1)[1]
+    found: dict[str, tuple] = {"": (chapter.number,)}
+    if stem not in chapter.laboratories:
+        return found
+    before = chapter.laboratories[: chapter.laboratories.index(stem)]
+    place = sum(len(entries(env.tocs[f"book/{chapter.name}/{name}"])) for name in before)
+    for entry in entries(env.tocs[docname]):
+        place += 1
+        number: tuple = (chapter.number, f"L{place}")
+        links = [link for link in entry.findall(nodes.reference) if link["refuri"] == docname]
+        found |= {link["anchorname"]: (*number, *([i] if i else [])) for i, link in enumerate(links)}
+    return found
+
+
+def entries(contents: nodes.bullet_list) -> list[nodes.list_item]:
+    """The sections right below a page's title, in its contents."""
+    titles = [item for item in contents.children if isinstance(item, nodes.list_item)]
+    lists = [part for title in titles for part in title.children if isinstance(part, nodes.bullet_list)]
+    return [item for each in lists for item in each.children if isinstance(item, nodes.list_item)]
 
 
 class Contents:

@@ -68,10 +68,30 @@
   const open = () => {
     const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
     for (let fold = target; fold; fold = fold.parentElement?.closest("details")) if (fold.tagName === "DETAILS") fold.open = true;
-    target?.querySelector?.(":scope > details.tformer-experiment")?.setAttribute("open", ""); // its title stands outside
   };
   addEventListener("hashchange", open);
   open();
+})();
+
+// --- What once stood on a chapter's page and stands on its laboratory's or its exercises' now. ---
+(() => {
+  const chapter = document.querySelector(".tformer-tabs a[aria-current='page']:first-child");
+  const follow = () => {
+    const hash = decodeURIComponent(location.hash.slice(1));
+    const figure = new URLSearchParams(location.hash.slice(1)).get("try");
+    if (!hash || document.getElementById(hash)) return;
+    if (figure && document.querySelector(`[data-try="${CSS.escape(figure)}"]`)) return;
+    window.tformerElsewhere = ({ anchors, figures }) => {
+      const page = figure ? figures[figure] : anchors[hash];
+      if (page) location.replace(new URL(`${page}.html${location.hash}`, location.href));
+    };
+    const script = document.createElement("script"); // not fetch, which file:// forbids
+    script.src = new URL("elsewhere.js", location.href);
+    document.head.append(script);
+  };
+  if (!chapter) return;
+  addEventListener("hashchange", follow);
+  follow();
 })();
 
 // --- Previews: what a link to a term, an equation, a figure or a work leads to, shown beside the link. ---

@@ -1,0 +1,74 @@
+"""A chapter's pages as tabs of one: Chapter, Laboratory, Exercises, under the title of each.
+
+Where the laboratory is several pages, its tab opens the first, and these pages show the others in a second row.
+"""
+
+import sys
+from html import escape
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.application import Sphinx
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools"))
+from chapters import EXERCISES, Chapter, by_docname
+
+
+def tab(app: Sphinx, docname: str, to: str, words: str, *, current: bool) -> str:
+    """A link to a page; to the page that is open, none."""
+    if docname == to:
+        return f'<a aria-current="page">{escape(words)}</a>'
+    mark = ' aria-current="true"' if current else ""
+    return f'<a href="{escape(app.builder.get_relative_uri(docname, to))}"{mark}>{escape(words)}</a>'
+
+
+def row(label: str, links: list[str], *, second: bool = False) -> str:
+    """Links beside each other."""
+    name = "tformer-tabs tformer-subtabs" if second else "tformer-tabs"
+    return f'<nav class="{name}" aria-label="{escape(label)}" data-pagefind-ignore>{"".join(links)}</nav>'
+
+
+def tabs(app: Sphinx, docname: str, chapter: Chapter) -> str:
+    """The rows for one page of a chapter."""
+    pages = {name: f"book/{chapter.name}/{name}" for name in (chapter.page, *chapter.companions)}
+    here = docname.rsplit("/", 1)[1]
+    laboratories = chapter.laboratories
+    shown = [(chapter.page, "Chapter"), *[(name, "Laboratory") for name in laboratories[:1]]]
+    shown += [(EXERCISES, "Exercises")] * chapter.exercises
+    links = []
+    for name, words in shown:
+        of_it = name == here or (words == "Laboratory" and here in laboratories)
+        links.append(tab(app, docname, pages[name], words, current=of_it))
+    text = row("Pages of this chapter", links)
+    if here in laboratories and len(laboratories) > 1:
+        titles = {name: short_title(app, pages[name]) for name in laboratories}
+        text += row(
+            "Pages of the laboratory",
+            [tab(app, docname, pages[name], titles[name], current=name == here) for name in laboratories],
+            second=True,
+        )
+    return text
+
+
+def short_title(app: Sphinx, docname: str) -> str:
+    """What of a page's title stands behind its chapter's."""
+    words = app.env.titles[docname].astext().partition(": ")[2]
+    return words[:1].upper() + words[1:]
+
+
+def place(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Puts the tabs behind the title."""
+    chapter = by_docname().get(docname)
+    if app.builder.name != "html" or chapter is None or not chapter.companions:
+        return
+    title = doctree.next_node(nodes.title)
+    if title is not None and title.parent is not None:
+        behind = title.parent.index(title) + 1
+        title.parent.insert(behind, nodes.raw("", tabs(app, docname, chapter), format="html"))
+
+
+def setup(app: Sphinx) -> dict:
+    """Connects the handler, and adds the style."""
+    app.connect("doctree-resolved", place)
+    app.add_css_file("tabs.css")
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
