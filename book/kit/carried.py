@@ -1,15 +1,18 @@
-"""What a notebook's cells made, for the notebooks beside it: `from tformer_book.attention.chapter import attend`.
+"""What a notebook's cells made, for the notebooks beside it.
+
+    from tformer_book.attention.chapter import attend
 
 A chapter's laboratory and its exercises go on from what the chapter built. They import it from the chapter
-itself: the notebook `attention/chapter.ipynb` is the module `tformer_book.attention.chapter`. Asked for a name,
-it runs the cells that make it, each once, and no others: a function costs nothing, a trained model its training.
+itself: the notebook `attention/chapter.ipynb` is the module `tformer_book.attention.chapter`. Asked for a
+name, it runs the cells that make it, each once, and no others: a function costs nothing, a trained model its
+training.
 
 Which cells those are is read from the code. A name is made by the last cell that binds it, and by the cells
 after that one which may change it in place: which assign to a part of it, call a method of it for its effect,
 or give it to a function that trains. Each of these cells gets the names that it reads, found in the same way
-among the cells above it. Cells have namespaces of their own, so that two cells which call different
-things by one name do not disturb each other, in whatever order they are asked for. What they print or draw
-is not shown; random numbers of the asking notebook go on as if nothing had been asked.
+among the cells above it. Cells have namespaces of their own, so that two cells which call different things
+by one name do not disturb each other, in whatever order they are asked for. What they print or draw is not
+shown; random numbers of the asking notebook go on as if nothing had been asked.
 """
 
 import ast
@@ -23,6 +26,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
@@ -117,7 +121,7 @@ class Cell:
 
 
 def bound(*nodes: ast.AST) -> set[str]:
-    """The names that code binds where it stands: not what functions, classes and comprehensions bind inside."""
+    """The names that code binds where it stands: not what functions and comprehensions bind inside."""
     found: set[str] = set()
     for node in _outside_scopes(nodes):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -146,7 +150,7 @@ def read(node: ast.AST, known: frozenset[str] = frozenset()) -> set[str]:
         ]
         parameters = {argument.arg for argument in ast.walk(node.args) if isinstance(argument, ast.arg)}
         inside = known | parameters | (bound(*body) - _declared(body))
-        return _read_all(outside, known) | _read_all(body, frozenset(inside))
+        return _read_all(filter(None, outside), known) | _read_all(body, frozenset(inside))
     if isinstance(node, ast.ClassDef):
         found = _read_all([*node.bases, *node.keywords, *node.decorator_list], known)
         own: set[str] = set()
@@ -186,13 +190,12 @@ def read_in_order(statements: Iterable[ast.stmt], bound_before: set[str]) -> set
         bound_before |= bound(*heads)
         for part in parts:
             for each in part:
+                body: list = [each]
                 if isinstance(each, ast.ExceptHandler):
                     found |= (read(each.type) if each.type else set()) - bound_before
                     bound_before |= {each.name} if each.name else set()
-                found |= read_in_order(
-                    getattr(each, "body", [each]) if isinstance(each, ast.ExceptHandler) else [each],
-                    bound_before,
-                )
+                    body = each.body
+                found |= read_in_order(body, bound_before)
     return found
 
 
@@ -258,7 +261,7 @@ class Carried(ModuleType):
             return self.__value(name, len(self.__cells))
 
     def makers(self, name: str, place: int | None = None) -> list[int]:
-        """The cells that make what `name` stands for before a cell: the one that binds it, and what changes it."""
+        """The cells that make what a name stands for above a cell: which binds it, and which change it."""
         place = len(self.__cells) if place is None else place
         binders = [i for i, cell in enumerate(self.__cells) if name in cell.binds]
         before = [i for i in binders if i < place]
@@ -324,10 +327,11 @@ class Carried(ModuleType):
     @contextmanager
     def __unnoticed(self) -> Iterator[None]:
         """Shows nothing of what runs inside, and leaves random numbers and figures as they were."""
+        theirs = _random_state()  # before the imports, which may draw some
         import matplotlib.pyplot as plt
         from IPython.utils.capture import capture_output
 
-        theirs, open_figures = _random_state(), set(plt.get_fignums())
+        open_figures = set(plt.get_fignums())
         if self.__random is not None:
             _set_random_state(self.__random)
         try:
@@ -335,16 +339,16 @@ class Carried(ModuleType):
                 yield
         finally:
             self.__random = _random_state()
-            _set_random_state(theirs)
             for number in set(plt.get_fignums()) - open_figures:
                 plt.close(number)
+            _set_random_state(theirs)
 
 
 def _random_state() -> tuple:
     import numpy
     import torch
 
-    return random.getstate(), numpy.random.get_state(), torch.get_rng_state()
+    return random.getstate(), numpy.random.get_state(), torch.get_rng_state()  # noqa: NPY002
 
 
 def _set_random_state(state: tuple) -> None:
@@ -352,11 +356,11 @@ def _set_random_state(state: tuple) -> None:
     import torch
 
     random.setstate(state[0])
-    numpy.random.set_state(state[1])
+    numpy.random.set_state(state[1])  # noqa: NPY002
     torch.set_rng_state(state[2])
 
 
-class Finder:
+class Finder(Loader):
     """Finds the notebooks of the book's folders as modules, where no file of Python has the name."""
 
     @classmethod
@@ -384,4 +388,4 @@ class Finder:
 def install() -> None:
     """Lets `import` find notebooks, after everything else."""
     if not any(finder is Finder for finder in sys.meta_path):
-        sys.meta_path.append(Finder)  # type: ignore[arg-type]
+        sys.meta_path.append(Finder)

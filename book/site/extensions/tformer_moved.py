@@ -1,9 +1,9 @@
 """Old addresses still lead to what stood there.
 
-`was` in chapter.yml names the file that a chapter's page once had. The small page at that address passes on what
-stands behind the `#`. A chapter's laboratory and its exercises were once sections of its page: `elsewhere.js`
-beside it says which page has which anchors, and which figures to touch, now. A page reads it (`reading.js`)
-when it is asked for an anchor that it does not have.
+`was` in chapter.yml names the file that a chapter's page once had. The small page at that address passes on
+what stands behind the `#`. A chapter's laboratory and its exercises were once sections of its page:
+`elsewhere.js` beside it says which page has which anchors, and which figures to touch, now. A page reads it
+(`reading.js`) when it is asked for an anchor that it does not have.
 """
 
 import json

@@ -26,7 +26,7 @@ from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx_exercise.nodes import is_exercise_node
-from tformer_site import by_docname
+from tformer_site import by_docname, companions
 
 PREVIEWS = "_static/previews"
 STYLE = "author_year_list"
@@ -397,7 +397,10 @@ def sections_in_sidebar(app: Sphinx, docname: str, template: str, context: dict,
         html = str(contents(kind, *args, **kwargs))
         if kind != "sidebar" or not items:
             return html
-        current = re.compile(r'(<li class="toctree-l1 current active[^>]*>\s*<a[^>]*>.*?</a>)', re.DOTALL)
+        level = 2 if docname in companions() else 1
+        current = re.compile(
+            rf'(<li class="toctree-l{level} current active[^>]*>\s*<a[^>]*>.*?</a>)', re.DOTALL
+        )
         return current.sub(
             lambda m: f'{m[1]}<ul class="tformer-sections">{"".join(items)}</ul>',
             html,

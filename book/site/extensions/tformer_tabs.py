@@ -1,6 +1,6 @@
 """A chapter's pages as tabs of one: Chapter, Laboratory, Exercises, under the title of each.
 
-Where the laboratory is several pages, its tab opens the first, and these pages show the others in a second row.
+Where the laboratory is several pages, its tab opens the first, and these show each other in a second row.
 """
 
 import sys
