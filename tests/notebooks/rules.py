@@ -1,12 +1,14 @@
-"""The rules that every notebook keeps: each takes a page and the book, and yields what is wrong."""
+"""The rules that notebooks of every kind keep: each takes a page and the book, and yields what is wrong."""
 
 import ast
 import re
 from collections.abc import Callable, Iterator
 from statistics import median
 
+from chapters import CHAPTER, EXERCISES
 from check import MAGIC
 from notebook_claims import FORM, TITLE, only_claims
+from notebook_code import PACKAGE
 from notebook_figures import without_svg
 
 from tests.notebooks.outputs import CLAIM, COMPARED, SVG
@@ -122,16 +124,52 @@ def setup_cell(page: Page, book: Book) -> Iterator[str]:
 
 def code_length(page: Page, book: Book) -> Iterator[str]:
     """Short cells; only a class may be long."""
-    if not page.code:
-        return
-    middle = median(lines(cell) for cell in page.code)
-    if middle > MEDIAN_LINES:
-        yield f"the median code cell has {middle:g} lines; {MEDIAN_LINES} are allowed"
     for cell in page.code:
         if lines(cell) == 0:
             yield "a code cell is empty"
         if lines(cell) > MOST_LINES and not re.search(r"^class ", cell.source, re.MULTILINE):
             yield f"{describe(cell)} has {lines(cell)} lines and defines no class"
+
+
+def median_length(page: Page, book: Book) -> Iterator[str]:
+    """Half of a chapter's cells are short, those of its laboratory and its exercises among them."""
+    code = [cell for each in (page, *page.beside) for cell in each.code]
+    if page.kind == CHAPTER and code:
+        middle = median(lines(cell) for cell in code)
+        if middle > MEDIAN_LINES:
+            yield f"the median code cell of the chapter has {middle:g} lines; {MEDIAN_LINES} are allowed"
+
+
+def takes_from(page: Page, book: Book) -> Iterator[str]:
+    """A chapter needs nothing that lies beside it, nothing the exercises, and no chapter another."""
+    folder, here = page.path.parent, page.path.stem
+    own, beside = folder.name, {other.path.stem: other.kind for other in (page, *page.beside)}
+    for cell in page.code:
+        for node in _in_order(cell.source):
+            for chapter, name in _modules(node):
+                if (folder.parent / chapter / f"{name}.py").exists() and chapter == own:
+                    continue  # a module of its own, whatever notebook has its name
+                if chapter == own and name == here:
+                    yield f"{describe(cell)} takes something from its own notebook"
+                elif chapter == own and name in beside and page.kind == CHAPTER:
+                    yield f"{describe(cell)} takes something from {name}: a chapter stands without it"
+                elif chapter == own and beside.get(name) == EXERCISES:
+                    yield f"{describe(cell)} takes something from the exercises, which are the reader's"
+                elif chapter not in (own, "kit"):
+                    yield f"{describe(cell)} takes something from the chapter {chapter!r}: move it to the kit"
+
+
+def _modules(node: ast.AST) -> Iterator[tuple[str, str]]:
+    """The modules two levels down in the package that a statement imports: the chapter, the name there."""
+    names = []
+    if isinstance(node, ast.Import):
+        names = [alias.name for alias in node.names]
+    elif isinstance(node, ast.ImportFrom):
+        names = [f"{node.module}.{alias.name}" for alias in node.names]
+    for name in names:
+        package, *parts = name.split(".")
+        if package == PACKAGE and len(parts) > 1:
+            yield parts[0], parts[1]
 
 
 def citations(page: Page, book: Book) -> Iterator[str]:
@@ -238,6 +276,8 @@ RULES: list[Rule] = [
     figures,
     setup_cell,
     code_length,
+    median_length,
+    takes_from,
     citations,
     held,
     no_clock_held,
