@@ -5,10 +5,10 @@ import re
 from collections.abc import Callable, Iterator
 from statistics import median
 
-from chapters import CHAPTER, EXERCISES
+from chapters import CHAPTER, EXERCISES, kind
 from check import MAGIC
 from notebook_claims import FORM, TITLE, only_claims
-from notebook_code import PACKAGE
+from notebook_code import taken
 from notebook_figures import without_svg
 
 from tests.notebooks.outputs import CLAIM, COMPARED, SVG
@@ -141,35 +141,18 @@ def median_length(page: Page, book: Book) -> Iterator[str]:
 
 
 def takes_from(page: Page, book: Book) -> Iterator[str]:
-    """A chapter needs nothing that lies beside it, nothing the exercises, and no chapter another."""
-    folder, here = page.path.parent, page.path.stem
-    own, beside = folder.name, {other.path.stem: other.kind for other in (page, *page.beside)}
+    """A chapter takes nothing from what lies beside it, nothing from exercises, and nobody from another's."""
     for cell in page.code:
-        for node in _in_order(cell.source):
-            for chapter, name in _modules(node):
-                if (folder.parent / chapter / f"{name}.py").exists() and chapter == own:
-                    continue  # a module of its own, whatever notebook has its name
-                if chapter == own and name == here:
-                    yield f"{describe(cell)} takes something from its own notebook"
-                elif chapter == own and name in beside and page.kind == CHAPTER:
-                    yield f"{describe(cell)} takes something from {name}: a chapter stands without it"
-                elif chapter == own and beside.get(name) == EXERCISES:
-                    yield f"{describe(cell)} takes something from the exercises, which are the reader's"
-                elif chapter not in (own, "kit"):
-                    yield f"{describe(cell)} takes something from the chapter {chapter!r}: move it to the kit"
-
-
-def _modules(node: ast.AST) -> Iterator[tuple[str, str]]:
-    """The modules two levels down in the package that a statement imports: the chapter, the name there."""
-    names = []
-    if isinstance(node, ast.Import):
-        names = [alias.name for alias in node.names]
-    elif isinstance(node, ast.ImportFrom):
-        names = [f"{node.module}.{alias.name}" for alias in node.names]
-    for name in names:
-        package, *parts = name.split(".")
-        if package == PACKAGE and len(parts) > 1:
-            yield parts[0], parts[1]
+        for path, _, name in taken(ast.parse(MAGIC.sub(r"\1pass", cell.source)), page.path.parents[1]):
+            what = f"{describe(cell)} takes {name} from {path.parent.name}/{path.name}"
+            if path == page.path:
+                yield f"{what}, which is this notebook"
+            elif path.parent != page.path.parent:
+                yield f"{what}: move what two chapters need to the kit"
+            elif page.kind == CHAPTER:
+                yield f"{what}: a chapter stands without it"
+            elif kind(path) == EXERCISES:
+                yield f"{what}: those are the reader's"
 
 
 def citations(page: Page, book: Book) -> Iterator[str]:
