@@ -166,11 +166,17 @@ def names_read(node: ast.stmt | ast.expr) -> tuple[set[str], set[str]]:
     return at_once - walrus, later - walrus
 
 
+def read(section: Section) -> Section:
+    """The same section, with what it binds and reads."""
+    Reader(section)
+    return section
+
+
 def sections(cells: Iterable[Mapping[str, Any]]) -> list[Section]:
     """The head of a notebook and its sections; of each, which sections before it it goes on from."""
     found = divide(cells)
     for place, section in enumerate(found):
-        Reader(section)
+        read(section)
         functions = {name: read for each in found[: place + 1] for name, read in each.functions.items()}
         reads, waiting = set(), set(section.reads)
         while waiting:  # a function that it calls reads for it

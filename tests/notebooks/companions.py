@@ -1,7 +1,13 @@
 """The rules of what lies beside a chapter: its laboratories and its exercises."""
 
+import ast
+import builtins
 import re
 from collections.abc import Iterator
+
+from check import MAGIC
+from nbformat import NotebookNode
+from sections import Section, read
 
 from tests.notebooks.page import Book, Page, describe, tags
 from tests.notebooks.rules import Rule
@@ -74,6 +80,19 @@ def one_cell_first(page: Page, book: Book) -> Iterator[str]:
         yield f"{describe(cell)} stands between the setup and the first cell to answer in"
 
 
+def one_cell_is_enough(page: Page, book: Book) -> Iterator[str]:
+    """An answer uses what the setup gives and what its own cell holds, and nothing that stands between."""
+    given = set(dir(builtins)).union(*(_followed(cell).binds for cell in page.code[:1]))
+    for cell in page.code:
+        if "answer" in tags(cell) and (lacking := sorted(_followed(cell).reads - given)):
+            yield f"{describe(cell)} reads what the setup does not give: {', '.join(lacking)}"
+
+
+def _followed(cell: NotebookNode) -> Section:
+    """What a cell binds and reads."""
+    return read(Section("", code=ast.parse(MAGIC.sub(r"\1pass", cell.source)).body))
+
+
 def exercises(page: Page, book: Book) -> Iterator[str]:
     """At least six, each with a solution."""
     labels, solved = EXERCISE.findall(page.prose), SOLUTION.findall(page.prose)
@@ -113,4 +132,10 @@ def answers_and_solutions(page: Page, book: Book) -> Iterator[str]:
 
 
 LABORATORY: list[Rule] = [laboratory_opening, findings_first]
-EXERCISES: list[Rule] = [exercises_opening, one_cell_first, exercises, answers_and_solutions]
+EXERCISES: list[Rule] = [
+    exercises_opening,
+    one_cell_first,
+    one_cell_is_enough,
+    exercises,
+    answers_and_solutions,
+]

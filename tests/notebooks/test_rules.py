@@ -119,13 +119,15 @@ def exercises() -> NotebookNode:
     """Exercises of which nothing is wrong."""
     cells = [
         v4.new_markdown_cell(EXERCISES),
-        v4.new_code_cell(SETUP, metadata={"tags": ["hide-input"]}),
+        v4.new_code_cell(f"{SETUP}from tformer_book import check", metadata={"tags": ["hide-input"]}),
         v4.new_markdown_cell("\n\n".join(map(exercise, range(6)))),
         v4.new_markdown_cell(f"{companions.FOLD}\n\nIt is done.\n\n</details>"),
-        v4.new_code_cell("# @title Solution\n2 + 2", metadata=SOLVED),
+        v4.new_code_cell("# @title Solution\nfour = 2 + 2", metadata=SOLVED),
         v4.new_code_cell('# @title Solution\ncheck("a.b", f)', metadata=SOLVED),
         v4.new_markdown_cell(":::{solution-end}\n:::"),
-        v4.new_code_cell('check("a.b", f)  # a stub', metadata={"tags": ["answer", "remove-cell"]}),
+        v4.new_code_cell(
+            'f = lambda x: ...\ncheck("a.b", f)  # a stub', metadata={"tags": ["answer", "remove-cell"]}
+        ),
     ]
     return notebook_of(cells)
 
@@ -361,13 +363,15 @@ IN_EXERCISES = [
     ("exercises_opening", "on a laptop with two cores", replace("about a minute", "some time")),
     ("one_cell_first", "2 cells of code", at("{exercise} Number 0", v4.new_code_cell("x = 1"))),
     ("one_cell_first", "no cell to answer in", drop("# a stub")),
+    ("one_cell_is_enough", "does not give: four", replace("lambda x: ...", "four")),
+    ("one_cell_is_enough", "does not give: check", replace("from tformer_book import check", "")),
     ("exercises", "5 labelled exercises", replace(":label: ex-made-3", "")),
     ("exercises", "of 6 exercises 0 begin with", replace("Easy · code · about 5 minutes", "easy")),
     ("exercises", "'ex-made-3' has no solution", replace("{solution-start} ex-made-3", "{note} ex-made-3")),
     ("exercises", "has no exercise", replace("{solution-start} ex-made-3", "{solution-start} ex-made-9")),
     ("answers_and_solutions", "a solution in words", replace(companions.FOLD, "Solution:")),
     ("answers_and_solutions", "Jupyter or Colab shows open", tag('Solution\ncheck("a.b"', "solution")),
-    ("answers_and_solutions", "Colab shows open", replace("# @title Solution\n2", "# solved:\n2")),
+    ("answers_and_solutions", "Colab shows open", replace("# @title Solution\nfour", "# solved:\nfour")),
     ("answers_and_solutions", "'a.b' has no cell to answer in", drop("# a stub")),
     ("answers_and_solutions", "tag it remove-cell", tag("# a stub", "answer")),
     ("quoted_code", "stands in no cell", replace("Do it.", "```python\nz = 4\n```")),
