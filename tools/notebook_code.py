@@ -74,10 +74,11 @@ def taken(tree: ast.AST, book: Path = ROOT / "book") -> Iterator[tuple[Path, str
 def taken_by(path: Path) -> dict[Path, set[str]]:
     """The notebooks beside it from which a notebook takes names, those that they take from among them."""
     found: dict[Path, set[str]] = {}
-    waiting = [path]
+    waiting = [path.resolve()]
+    book = waiting[0].parents[1]
     while waiting:
         for statement in statements(read_cells(waiting.pop())):
-            for other, name, _ in taken(statement, path.parents[1]):
+            for other, name, _ in taken(statement, book):
                 if other not in found:
                     waiting.append(other)
                 found.setdefault(other, set()).add(name)
