@@ -141,7 +141,7 @@ class Page:
 
 
 def name_of(docname: str) -> str:
-    """What a page is called here: a chapter by its folder, what lies beside it by both, others by their file."""
+    """What a page is called: a chapter as its folder, what lies beside it by both, others as their file."""
     chapter = by_docname().get(docname)
     if chapter is None:
         return Path(docname).name
