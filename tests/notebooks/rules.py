@@ -7,6 +7,7 @@ from statistics import median
 
 from chapters import CHAPTER, EXERCISES, kind
 from check import MAGIC
+from nbformat import NotebookNode
 from notebook_claims import FORM, TITLE, only_claims
 from notebook_code import taken
 from notebook_figures import without_svg
@@ -32,7 +33,7 @@ LIMIT = 3_200_000  # bytes; a figure is in it as SVG and as PNG, and the longest
 SVG_LIMIT = 100_000  # bytes of one figure, without the pictures that lie in it
 SVG_WHOLE = 250_000  # bytes of one figure with them; photographs are large
 PICTURE = re.compile(r"data:image/[^\"]*")
-MEDIAN_LINES, MOST_LINES, SETUP_LINES = 8, 25, 14
+MEDIAN_LINES, MOST_LINES, SETUP_LINES = 6, 25, 14
 ALT_TEXT = 20  # characters: less does not say what a figure shows
 EMOJI = re.compile("[\U0001f000-\U0001faff\u2600-\u26ff\u2705\u274c\u2728\u2753-\u2757\u2b50\u2b55\ufe0f]")
 CLOCKS = {"process_time", "perf_counter", "monotonic", "time_per_token", "timeit"}
@@ -132,12 +133,21 @@ def code_length(page: Page, book: Book) -> Iterator[str]:
 
 
 def median_length(page: Page, book: Book) -> Iterator[str]:
-    """Half of a chapter's cells are short, those of its laboratory and its exercises among them."""
-    code = [cell for each in (page, *page.beside) for cell in each.code]
-    if page.kind == CHAPTER and code:
-        middle = median(lines(cell) for cell in code)
+    """Half of a chapter's cells are short, those of its laboratory and its exercises among them.
+
+    Claims that stand together in one closed cell count as one each, as if they had cells of their own.
+    """
+    counts = [count for each in (page, *page.beside) for cell in each.code for count in _lines_each(cell)]
+    if page.kind == CHAPTER and counts:
+        middle = median(counts)
         if middle > MEDIAN_LINES:
             yield f"the median code cell of the chapter has {middle:g} lines; {MEDIAN_LINES} are allowed"
+
+
+def _lines_each(cell: NotebookNode) -> list[float]:
+    """The lines of a cell; of one that is closed on claims, those of each."""
+    count = cell.source.count("claim(") if cell.source.startswith(f"{TITLE}\n") else 0
+    return [lines(cell) / max(count, 1)] * max(count, 1)
 
 
 def takes_from(page: Page, book: Book) -> Iterator[str]:
@@ -162,14 +172,21 @@ def citations(page: Page, book: Book) -> Iterator[str]:
 
 
 def held(page: Page, book: Book) -> Iterator[str]:
-    """An output that may differ is followed by a cell that holds what matters of it."""
-    for i, cell in enumerate(page.code):
+    """An output that may differ is followed, in its section, by a cell that holds what matters of it."""
+    for i, cell in enumerate(page.cells):
         if "trained-figure" in tags(cell) and "nbval-ignore-output" not in tags(cell):
             yield f"{describe(cell)} is tagged trained-figure without nbval-ignore-output"
         if "nbval-ignore-output" in tags(cell) and "timing" not in tags(cell):
-            following = "\n".join(c.source for c in page.code[i + 1 : i + 4])
-            if not re.search(r"\bclaim\(|\bassert", following):
-                yield f"{describe(cell)} is not compared, and none of the next three cells checks anything"
+            ends = (j for j, c in enumerate(page.cells[i:], i) if c.cell_type == "markdown" and _begins(c))
+            following = page.cells[i + 1 : next(ends, len(page.cells))]
+            code = "\n".join(c.source for c in following if c.cell_type == "code")
+            if not re.search(r"\bclaim\(|\bassert", code):
+                yield f"{describe(cell)} is not compared, and no later cell of its section checks anything"
+
+
+def _begins(cell: NotebookNode) -> bool:
+    """Whether a section begins in the cell."""
+    return bool(re.search(r"^## ", cell.source, re.MULTILINE))
 
 
 def no_clock_held(page: Page, book: Book) -> Iterator[str]:

@@ -441,3 +441,20 @@ def test_the_median_is_of_all_notebooks_of_a_chapter(tmp_path):
     page = save(notebook, tmp_path, "laboratory")
     assert list(rules.median_length(page, BOOK)) == []  # it is told of the chapter, once
     assert "has 9 lines" in "\n".join(rules.median_length(page.chapter, BOOK))
+
+
+def test_claims_that_stand_together_count_each(tmp_path):
+    notebook = chapter()
+    notebook.cells += [v4.new_code_cell(TITLE + 5 * "\nclaim(\n    1,\n)") for _ in range(30)]
+    assert list(rules.median_length(save(notebook, tmp_path), BOOK)) == []
+
+
+def test_what_holds_an_output_stands_in_its_section(tmp_path):
+    notebook = chapter()
+    shown = v4.new_code_cell("train()", metadata={"tags": ["nbval-ignore-output"]})
+    at("plot()", shown, *[v4.new_code_cell("x = 1") for _ in range(5)])(notebook)
+    page = save(notebook, tmp_path)
+    assert list(rules.held(page, BOOK)) == []
+    at("plot()", v4.new_markdown_cell("## Another"))(notebook)
+    page.path.write_text(json.dumps(notebook), "utf8")
+    assert "'train()' is not compared" in "\n".join(rules.held(Page.read(page.path), BOOK))
