@@ -172,16 +172,17 @@ def citations(page: Page, book: Book) -> Iterator[str]:
 
 
 def held(page: Page, book: Book) -> Iterator[str]:
-    """An output that may differ is followed, in its section, by a cell that holds what matters of it."""
+    """An output that may differ is followed, soon or in its section, by a cell that holds what matters."""
     for i, cell in enumerate(page.cells):
         if "trained-figure" in tags(cell) and "nbval-ignore-output" not in tags(cell):
             yield f"{describe(cell)} is tagged trained-figure without nbval-ignore-output"
         if "nbval-ignore-output" in tags(cell) and "timing" not in tags(cell):
-            ends = (j for j, c in enumerate(page.cells[i:], i) if c.cell_type == "markdown" and _begins(c))
-            following = page.cells[i + 1 : next(ends, len(page.cells))]
-            code = "\n".join(c.source for c in following if c.cell_type == "code")
-            if not re.search(r"\bclaim\(|\bassert", code):
-                yield f"{describe(cell)} is not compared, and no later cell of its section checks anything"
+            following = page.cells[i + 1 :]
+            ends = (j for j, c in enumerate(following) if c.cell_type == "markdown" and _begins(c))
+            section = [c for c in following[: next(ends, None)] if c.cell_type == "code"]
+            soon = [c for c in following if c.cell_type == "code"][:3]
+            if not re.search(r"\bclaim\(|\bassert", "\n".join(c.source for c in (*section, *soon))):
+                yield f"{describe(cell)} is not compared, and no cell that follows it checks anything"
 
 
 def _begins(cell: NotebookNode) -> bool:

@@ -449,7 +449,7 @@ def test_claims_that_stand_together_count_each(tmp_path):
     assert list(rules.median_length(save(notebook, tmp_path), BOOK)) == []
 
 
-def test_what_holds_an_output_stands_in_its_section(tmp_path):
+def test_what_holds_an_output_stands_in_its_section_or_soon(tmp_path):
     notebook = chapter()
     shown = v4.new_code_cell("train()", metadata={"tags": ["nbval-ignore-output"]})
     at("plot()", shown, *[v4.new_code_cell("x = 1") for _ in range(5)])(notebook)
