@@ -11,7 +11,9 @@ of it is.
 
 What imports what in the packages is grimp's graph. The imports of tests and notebooks come from their code. A
 name that a package's __init__ hands on counts as an import of the module that defines it: a notebook that
-takes `claim` from `tformer_book` does not depend on all that stands beside it there.
+takes `claim` from `tformer_book` does not depend on all that stands beside it there. A notebook is a module
+too: what takes a name from `tformer_book.attention.chapter` depends on that notebook's code, on all that it
+needs, and on what makes a module of it.
 """
 
 import argparse
@@ -83,6 +85,7 @@ BY_NAME = (
     ("tests/notebooks/plugin.py", "tests/notebooks/sanitize.cfg"),
 )
 WITHOUT_SITE = ("tests/site/test_commands.py", "tests/site/test_standins.py")  # these need none that is built
+CARRIES = "kit/carried.py"  # in the book: it makes modules of notebooks
 NOTEBOOKS_RUN_IN = ("conftest.py", "tests/notebooks/plugin.py")
 # Of these a notebook's prose changes nothing: they look at its code and what that shows.
 CODE_ALONE = ("tests/tools/test_grown.py", "tests/book/kit/exercises/test_exercises.py")
@@ -128,6 +131,12 @@ class Tree:
             for path in sorted((root / folder).rglob("*.py"))
             if all((above / "__init__.py").exists() for above in within(path, root / folder))
         }
+        self.notebooks = {  # by the name under which it is imported; a module of that name goes first
+            self.module(path.with_suffix(".py")): path
+            for folder in self.packages.values()
+            for path in sorted((root / folder).glob("*/*.ipynb"))
+            if not path.with_suffix(".py").exists()
+        }
         self._handed_on: dict[str, dict[str, tuple[str, str]]] = {}
         self.graph = grimp.build_graph(*self.packages, cache_dir=None)
         self._refine()
@@ -172,6 +181,8 @@ class Tree:
         """What `from base import name` depends on."""
         if f"{base}.{name}" in self.modules:
             yield f"{base}.{name}"
+        elif f"{base}.{name}" in self.notebooks:
+            yield from self.file_or_module(f"{base}.{name}")
         elif self.is_package(base) and name in self.handed_on(base):
             yield f"{base}.__init__"
             yield from self.named(*self.handed_on(base)[name])
@@ -180,6 +191,12 @@ class Tree:
 
     def file_or_module(self, name: str) -> Iterator[str]:
         """A module's place in the graph: the package's by name, also where it is no longer there."""
+        if name in self.notebooks:
+            yield self.notebooks[name].relative_to(self.root).as_posix()
+            carries = self.root / self.packages[name.split(".")[0]] / CARRIES
+            if carries.is_file():
+                yield self.module(carries)
+            return
         if name.split(".")[0] in self.packages:
             yield name
             return
@@ -252,7 +269,8 @@ class Tree:
                 needs |= {c.as_posix() for c in above if (self.root / c).is_file()}
             self._link(file, needs - {file})
         for path in sorted(self.root.glob("book/*/*.ipynb")):
-            self._link(path.relative_to(self.root).as_posix(), self.notebook_needs(path))
+            file = path.relative_to(self.root).as_posix()
+            self._link(file, self.notebook_needs(path) - {file})
         for importer, pattern in BY_NAME:
             if (self.root / importer).is_file():
                 self._link(importer, set(fnmatch.filter(self.modules, pattern)) or {pattern})
@@ -386,23 +404,25 @@ class Keys:
     def of(self, target: str) -> str:
         """The key of a test file or a notebook."""
         digest = hashlib.sha256(f"{sys.version} {sys.platform}".encode())
-        for file in sorted(self.needed(target)):
-            prose_counts = not (is_notebook(target) or target in CODE_ALONE)
+        imported, read = self.needed(target)
+        for file in sorted(imported | read):
+            prose_counts = file in read and not (is_notebook(target) or target in CODE_ALONE)
             digest.update(f"{file} {self.hashed(file, prose_counts)}\n".encode())
         return digest.hexdigest()
 
-    def needed(self, target: str) -> set[str]:
-        """The files that a target depends on."""
+    def needed(self, target: str) -> tuple[set[str], set[str]]:
+        """The files that a target depends on: those that it imports, and those that it may read."""
         nodes = {target, *self.tree.graph.find_upstream_modules(target)}
         reached = {self.tree.file(node) for node in nodes}
-        found = reached.union(ALWAYS, *map(self.named_by, reached))
+        found = set(ALWAYS).union(*map(self.named_by, reached))
         for pattern, other in ALSO:
             if target == other or target.startswith(f"{other}/"):
                 found |= set(fnmatch.filter(self.files, pattern))
         if needs_site(target):
             found |= {f for f in self.files if f.startswith(tuple(f"{s}/" for s in SITE_SOURCES))}
             found |= set(SITE_SOURCES)
-        return {file for file in found if (self.tree.root / file).is_file()}
+        there = [{file for file in files if (self.tree.root / file).is_file()} for files in (reached, found)]
+        return there[0], there[1]
 
     def _hashed(self, file: str, prose_counts: bool) -> str:
         content = (self.tree.root / file).read_bytes()

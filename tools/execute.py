@@ -7,10 +7,10 @@ were. A notebook that fails keeps its file; the error is shown with the cell.
 
 Measured times are the exception, since no two runs agree on them. A cell whose picture, claim or text shows
 one carries the tag `timing`: it keeps its committed outputs as long as nothing it depends on has changed (its
-own code, the code above it, tformer_lib, the versions of torch and matplotlib; their digest stands in the
-cell's metadata as `tformer.ran`), provided that the new run agrees with them: the same number and kinds of
-outputs, claims equal but for the value (which the new run held in its band), figures of the same size and
-coarse structure. Otherwise the new outputs are saved.
+own code, the code above it, that of notebooks from which names are taken, tformer_lib, the versions of torch
+and matplotlib; their digest stands in the cell's metadata as `tformer.ran`), provided that the new run agrees
+with them: the same number and kinds of outputs, claims equal but for the value (which the new run held in its
+band), figures of the same size and coarse structure. Otherwise the new outputs are saved.
 """
 
 import argparse
@@ -30,6 +30,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 from notebook_claims import CLAIM
+from notebook_code import read_cells, taken_by
 from notebook_figures import COARSE, figure_problem, png_outputs
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -56,7 +57,7 @@ def execute(path: Path) -> None:
         )
         client.execute(cwd=folder, env={**os.environ, **ENVIRONMENT})
     normalise(fresh)
-    keep_timings(committed, fresh)
+    keep_timings(committed, fresh, path)
     nbformat.validate(fresh)
     write(path, nbformat.writes(fresh, indent=1) + "\n")
 
@@ -76,9 +77,13 @@ def normalise(notebook: NotebookNode) -> None:
             cell.metadata.pop(key, None)
 
 
-def keep_timings(committed: NotebookNode, fresh: NotebookNode) -> None:
+def keep_timings(committed: NotebookNode, fresh: NotebookNode, path: Path) -> None:
     """Puts the committed outputs of `timing` cells back where nothing changed and the new ones agree."""
     digest = hashlib.sha256(surroundings())
+    for other in sorted(taken_by(path)):
+        for cell in read_cells(other):
+            if cell["cell_type"] == "code":
+                digest.update(b"\0" + "".join(cell["source"]).encode())
     for old, new in zip(code_cells(committed), code_cells(fresh), strict=True):
         digest.update(b"\0" + new.source.encode())
         if "timing" not in new.metadata.get("tags", []):

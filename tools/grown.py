@@ -14,7 +14,7 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from chapters import notebooks
+from chapters import chapters
 
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPT = ROOT / "_build" / "grown.py"
@@ -79,13 +79,13 @@ def collect(sources: Sequence[Path] | None = None) -> str:
     """The script: of the definitions those that it needs, and those in `ALSO`.
 
     Args:
-        sources: the notebooks, in order; all of the book if None.
+        sources: the notebooks, in order; the chapters of the book, without what lies beside them, if None.
 
     Raises:
         ValueError: if no cell has the tag.
     """
     parts: dict[str, str] = {}
-    sources = notebooks() if sources is None else sources
+    sources = [chapter.notebook for chapter in chapters()] if sources is None else sources
     for notebook in sources:
         for code in grown_cells(notebook):
             for name, source in definitions(code):
@@ -103,7 +103,7 @@ def collect(sources: Sequence[Path] | None = None) -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Write the script and say where it lies."""
     parser = argparse.ArgumentParser(description="Collects the code that grows through Part I.")
-    parser.add_argument("notebooks", nargs="*", type=Path, help="in order; all of the book if none is named")
+    parser.add_argument("notebooks", nargs="*", type=Path, help="in order; all chapters if none is named")
     parser.add_argument("--to", type=Path, default=SCRIPT, help="the script that is written")
     options = parser.parse_args(arguments)
     script = collect(options.notebooks or None)

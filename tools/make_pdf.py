@@ -1,4 +1,4 @@
-"""Prints the site: `make pdf` makes a PDF of each chapter and one of the whole book, and links to them.
+"""Prints the site: `make pdf` makes a PDF of each page of a chapter and one of the book, and links to them.
 
 The browser that is on this machine prints what the site shows. It is served the built files under the
 published site's address, so that links which leave a PDF lead there; nothing is asked of the network. The
@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 import yaml
 from address import current, site_of
 from build_site import ROOT, SITE, build, is_fresh
-from chapters import by_docname
+from chapters import CHAPTER, by_docname
 from pikepdf import Name, ObjectStreamMode, OutlineItem, Pdf, String
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome")
@@ -128,16 +128,24 @@ EXTRACT = """({mark, inside}) => {
 class Page:
     """A page of the site that is printed, and where it stands in the contents."""
 
-    name: str  # attention, the chapter's folder; of another page its file
+    name: str  # attention, the chapter's folder; attention-laboratory beside it; of another page its file
     path: str  # book/attention/chapter.html
     part: str
     first: bool  # of its part
-    is_chapter: bool = False
+    chapter: str = ""  # the folder of the chapter to which it belongs
 
     @property
     def pdf(self) -> str | None:
-        """The name of its own PDF; only chapters have one."""
-        return f"{self.name}.pdf" if self.is_chapter else None
+        """The name of its own PDF; only what belongs to a chapter has one."""
+        return f"{self.name}.pdf" if self.chapter else None
+
+
+def name_of(docname: str) -> str:
+    """What a page is called: a chapter as its folder, what lies beside it by both, others as their file."""
+    chapter = by_docname().get(docname)
+    if chapter is None:
+        return Path(docname).name
+    return chapter.name if docname == chapter.docname else f"{chapter.name}-{Path(docname).name}"
 
 
 def printed_pages() -> list[Page]:
@@ -145,11 +153,11 @@ def printed_pages() -> list[Page]:
     toc, of = yaml.safe_load((ROOT / "_toc.yml").read_text("utf8")), by_docname()
     pages = []
     for part in toc["parts"]:
-        files = [chapter["file"] for chapter in part["chapters"]]
+        files = [each["file"] for entry in part["chapters"] for each in (entry, *entry.get("sections", []))]
         kept = [file for file in files if not LEFT_OUT.fullmatch(file)]
         for file in kept:
-            name = of[file].name if file in of else Path(file).name
-            pages.append(Page(name, f"{file}.html", part["caption"], file == kept[0], file in of))
+            chapter = of[file].name if file in of else ""
+            pages.append(Page(name_of(file), f"{file}.html", part["caption"], file == kept[0], chapter))
     return pages
 
 
@@ -353,17 +361,18 @@ def offer(page: str, pdfs: dict[str, str]) -> str:
 
 
 def offer_everywhere(site: Path, folder: Path) -> None:
-    """Links each page of the site to the PDFs that are there: its own chapter's, and the book's."""
+    """Links each page of the site to the PDFs that are there: its own, and the book's."""
     for path in site.rglob("*.html"):
         text = path.read_text("utf8")
         if not PRINT_ITEM.search(text):
             continue
         up = os.path.relpath(folder, path.parent).replace(os.sep, "/")
-        name = path.parent.name if path.parent != site / "book" else path.stem
+        name = name_of(path.relative_to(site).with_suffix("").as_posix())
         own, book = folder / f"{name}.pdf", folder / BOOK
         pdfs = {}
         if own.exists():
-            pdfs[f"{up}/{own.name}"] = f"Chapter as PDF ({size_of(own)})"
+            what = "Chapter" if path.stem == CHAPTER else "Page"
+            pdfs[f"{up}/{own.name}"] = f"{what} as PDF ({size_of(own)})"
         if book.exists():
             pdfs[f"{up}/{book.name}"] = f"Book as PDF ({size_of(book)})"
         path.write_text(offer(text, pdfs), "utf8")
@@ -386,7 +395,7 @@ def chromium() -> Iterator:
 
 
 def make(site: Path, folder: Path, only: list[str] | None = None, book: bool = True) -> None:
-    """Writes the PDFs into `folder`; `only` names chapters (attention), and leaves the book out."""
+    """Writes the PDFs into `folder`; `only` names chapters or single pages, and leaves the book out."""
     config = yaml.safe_load((ROOT / "_config.yml").read_text("utf8"))
     title, author = config["title"], config["author"]
     pages = printed_pages()
@@ -395,7 +404,7 @@ def make(site: Path, folder: Path, only: list[str] | None = None, book: bool = T
     with chromium() as browser:
         printer = Printer(browser, site)
         for page in pages:
-            if only and page.name not in only:
+            if only and not {page.name, page.chapter} & set(only):
                 continue
             started = time.time()
             pdf, extract = printer.chapter(page, pages)

@@ -1,8 +1,9 @@
 """A new chapter that walks: `make chapter NAME=slug TITLE="Its title" [AFTER=gpt]`.
 
-Writes the folder `book/NAME` (page, drawing, card, exercise, experiment and its record, chapter.yml) and its
-tests, `tests/book/NAME`; names the page in `_toc.yml` behind the chapter AFTER, or last; runs the page, and
-says what is next. All of it passes `make check`; nothing else needs to know of the chapter.
+Writes the folder `book/NAME` (chapter, laboratory, exercises, a drawing, a card, an experiment and its
+record, chapter.yml) and its tests, `tests/book/NAME`; names the pages in `_toc.yml` behind the chapter AFTER,
+or last; runs the notebooks, and says what is next. All of it passes `make check`; nothing else needs to know
+of the chapter.
 """
 
 import argparse
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import nbformat
 import yaml
-from chapters import ROOT, chapters
+from chapters import CHAPTER, EXERCISES, LABORATORY, ROOT, chapters
 from nbformat import v4
 
 WALKING = Path(__file__).with_name("walking_chapter")
@@ -33,26 +34,40 @@ def files(name: str, title: str) -> dict[str, str]:
     return found
 
 
-def page(name: str, title: str, address: str) -> nbformat.NotebookNode:
-    """The notebook, without outputs."""
-    label = name.replace("_", "-")
-    hidden = {"tags": ["hide-input"]}
+HIDDEN = {"tags": ["hide-input"]}
+CLOSED = {"jupyter": {"source_hidden": True}, "cellView": "form"}  # in Jupyter and in Colab
+RUNS_IN = "**Runs in** about 5 seconds on a laptop with two cores (AVX2)."
+
+
+def label_of(name: str) -> str:
+    """The chapter's word in labels."""
+    return name.replace("_", "-")
+
+
+def setup(address: str, *imports: str) -> nbformat.NotebookNode:
+    """The first cell of code: it installs both packages and imports what the notebook needs."""
+    lines = [
+        "try:\n    import tformer_book  # noqa: F401\nexcept ImportError:",
+        f'    %pip install -q "tformer-lib @ git+{address}"',
+        f'    %pip install -q "tformer-book @ git+{address}#subdirectory=book"',
+        *imports,
+        "\ntorch.set_num_threads(1)  # models this small gain nothing from more",
+    ]
+    return v4.new_code_cell("\n".join(lines), metadata=HIDDEN)
+
+
+def chapter(name: str, title: str, address: str) -> nbformat.NotebookNode:
+    """What is read, without outputs."""
+    label = label_of(name)
     figure = {"caption": "Three tokens in a row.", "name": f"fig-{label}-tokens"}
-    drawn = hidden | {"mystnb": {"figure": figure}}
-    claims = {"tags": ["hide-input"], "jupyter": {"source_hidden": True}, "cellView": "form"}
-    solution = {"tags": ["solution"], "jupyter": {"source_hidden": True}, "cellView": "form"}
-    cells = [
+    own = f"from tformer_book.{name} import drawings as draw"
+    return notebook(
+        f"{label}-c",
         v4.new_markdown_cell(f"(ch-{label})=\n# {title}\n\nWhat does this chapter ask?"),
+        setup(address, "import torch\n\nfrom tformer_book import claim", own),
         v4.new_code_cell(
-            "try:\n    import tformer_book  # noqa: F401\nexcept ImportError:\n"
-            f'    %pip install -q "tformer-lib @ git+{address}"\n'
-            f'    %pip install -q "tformer-book @ git+{address}#subdirectory=book"\n'
-            "import torch\n\nfrom tformer_book import check, claim\n"
-            f"from tformer_book.{name} import drawings as draw\n"
-            "\ntorch.set_num_threads(1)  # models this small gain nothing from more",
-            metadata=hidden,
+            'draw.row_of_tokens(["the", "cat", "sat"])', metadata=HIDDEN | {"mystnb": {"figure": figure}}
         ),
-        v4.new_code_cell('draw.row_of_tokens(["the", "cat", "sat"])', metadata=drawn),
         v4.new_markdown_cell(f"A longer run is recorded (`experiments/{name}_means.py`):"),
         v4.new_code_cell(
             "from tformer_book.kit.records import recorded\n\n"
@@ -64,10 +79,52 @@ def page(name: str, title: str, address: str) -> nbformat.NotebookNode:
             "# @title The numbers behind this\n"
             f'claim("{name}.means", few / many, (2, 20),\n'
             '      "recorded distance of a mean from 0, ten numbers over a thousand", "times")',
-            metadata=claims,
+            metadata=HIDDEN | CLOSED,
         ),
+    )
+
+
+def laboratory(name: str, title: str, address: str) -> nbformat.NotebookNode:
+    """A further experiment, without outputs; it takes a name from the chapter."""
+    label = label_of(name)
+    return notebook(
+        f"{label}-l",
         v4.new_markdown_cell(
-            "## Exercises\n\n"
+            f"(lab-{label})=\n# {title}: laboratory\n\n"
+            f"> **What this is.** The experiments behind {{chapter}}`ch-{label}`: each section says first "
+            f"what was found, and can be read by itself. **You need** the chapter.\n> {RUNS_IN}"
+        ),
+        setup(address, "import torch\n\nfrom tformer_book import claim"),
+        v4.new_markdown_cell(
+            f"(sec-{label}-lab-seeds)=\n## Does it hold for every seed?\n\n"
+            "With each of the three seeds the mean of a thousand numbers is the nearer to 0."
+        ),
+        v4.new_code_cell(
+            f"from tformer_book.{name}.chapter import means\n\n"
+            'nearer = [b < a for a, b in zip(means["10"], means["1000"], strict=True)]\n'
+            'print(f"{sum(nearer)} of {len(nearer)} seeds")'
+        ),
+        v4.new_code_cell(
+            "# @title The numbers behind this\n"
+            f'claim("{name}.seeds", sum(nearer), (3, 3),\n'
+            '      "recorded seeds with which a thousand numbers are nearer than ten")',
+            metadata=HIDDEN | CLOSED,
+        ),
+    )
+
+
+def exercises(name: str, title: str, address: str) -> nbformat.NotebookNode:
+    """An exercise with its solution, without outputs."""
+    label = label_of(name)
+    return notebook(
+        f"{label}-e",
+        v4.new_markdown_cell(
+            f"(exercises-{label})=\n# {title}: exercises\n\n"
+            f"> **What this is.** The exercise of {{chapter}}`ch-{label}`. Run the next cell once; it is "
+            f"enough for all of them.\n> {RUNS_IN}"
+        ),
+        setup(address, "import torch\n\nfrom tformer_book import check"),
+        v4.new_markdown_cell(
             f":::{{exercise}} Means of columns\n:label: ex-{label}-means\n\n"
             "*Easy · code · about 5 minutes*\n\nWrite `column_means(X)`, the mean of each column.\n:::"
         ),
@@ -81,23 +138,37 @@ def page(name: str, title: str, address: str) -> nbformat.NotebookNode:
         v4.new_code_cell(
             "# @title Solution\ndef column_means(X):\n    return X.mean(dim=0)\n\n\n"
             f'check("{name}.column_means", column_means)',
-            metadata=solution,
+            metadata={"tags": ["solution"]} | CLOSED,
         ),
         v4.new_markdown_cell(":::{solution-end}\n:::"),
-    ]
+    )
+
+
+def notebook(word: str, *cells: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """The cells as a notebook; their ids begin with the word."""
     for i, cell in enumerate(cells):
-        cell.id = f"{label[:40]}-{i}"
-    return v4.new_notebook(cells=cells)
+        cell.id = f"{word[:40]}-{i}"
+    return v4.new_notebook(cells=list(cells))
+
+
+PAGES = {CHAPTER: chapter, LABORATORY: laboratory, EXERCISES: exercises}
 
 
 def with_entry(contents: str, name: str, after: str) -> str:
-    """The table of contents with a line for the chapter, behind that of another."""
-    line = re.search(rf"^( *- file: )book/{after}/\w+\n", contents, re.MULTILINE)
-    return contents[: line.end()] + f"{line[1]}book/{name}/chapter\n" + contents[line.end() :]
+    """The table of contents with the chapter and its sections, behind another and what stands below that."""
+    line = re.search(rf"^( *)- file: book/{after}/\w+\n(?:\1 +.*\n)*", contents, re.MULTILINE)
+    margin = line[1]
+    entry = [f"{margin}- file: book/{name}/{CHAPTER}", f"{margin}  sections:"]
+    for section in (LABORATORY, EXERCISES):
+        entry += [
+            f"{margin}    - file: book/{name}/{section}",
+            f"{margin}      title: {section.capitalize()}",
+        ]
+    return contents[: line.end()] + "\n".join([*entry, ""]) + contents[line.end() :]
 
 
 def make(name: str, title: str, after: str | None = None, root: Path = ROOT) -> list[Path]:
-    """Writes the chapter; returns its files, the contents last.
+    """Writes the chapter; returns its files, the notebooks and then the contents last.
 
     Raises:
         ValueError: if the name is no name or is taken, the title is empty, or there is no chapter `after`.
@@ -116,15 +187,16 @@ def make(name: str, title: str, after: str | None = None, root: Path = ROOT) -> 
         (root / path).write_text(text, "utf8")
         written.append(root / path)
     address = yaml.safe_load((root / "_config.yml").read_text("utf8"))["repository"]["url"].rstrip("/")
-    notebook = root / "book" / name / "chapter.ipynb"
-    nbformat.write(page(name, title.strip(), address), notebook)
+    for stem, page in PAGES.items():
+        written.append(root / "book" / name / f"{stem}.ipynb")
+        nbformat.write(page(name, title.strip(), address), written[-1])
     contents = root / "_toc.yml"
     contents.write_text(with_entry(contents.read_text("utf8"), name, after), "utf8")
-    return [*written, notebook, contents]
+    return [*written, contents]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Makes the chapter, draws its card, records its experiment and runs its page."""
+    """Makes the chapter, draws its card, records its experiment and runs its notebooks."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("name", help="of its folder, such as long_sequences")
     parser.add_argument("title")
@@ -134,16 +206,17 @@ def main(arguments: list[str] | None = None) -> int:
         written = make(options.name, options.title, options.after)
     except ValueError as error:
         sys.exit(str(error))
-    notebook, code = written[-2], [str(path) for path in written if path.suffix == ".py"]
+    pages = [str(path) for path in written if path.suffix == ".ipynb"]
+    code = [str(path) for path in written if path.suffix == ".py"]
     for command in (
         ["-m", "ruff", "format", "-q", *code],
         ["tools/draw_pictures.py", options.name],
         ["-m", f"tformer_book.{options.name}.experiments.{options.name}_means"],
-        ["tools/format_notebooks.py", str(notebook)],
-        ["tools/execute.py", str(notebook)],
+        ["tools/format_notebooks.py", *pages],
+        ["tools/execute.py", *pages],
     ):
         subprocess.run([sys.executable, *command], cwd=ROOT, check=True)
-    print(f"book/{options.name} is there and its page has run. Next: write it, then make check.")
+    print(f"book/{options.name} is there and its notebooks have run. Next: write it, then make check.")
     return 0
 
 

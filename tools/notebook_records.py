@@ -7,16 +7,19 @@ claim that compares a run of the page with a record is therefore not: it tests s
 Every value has a kind, a set of RECORD and NEW. Constants have none, nor have builtins and arithmetic of
 constants; `recorded(...)` is RECORD; what any other function returns has the kinds of its inputs, and is
 NEW if these have none, or if it comes from where models are built, trained and asked. Functions of the
-notebook are followed into. When in doubt a value is NEW: a claim is
-rather left unmarked than marked wrongly.
+notebook are followed into, and so is what it takes from a notebook beside it, by an import such as `from
+tformer_book.attention.chapter import losses`: that notebook is followed to its end, and the name has there
+what it is made of. When in doubt a value is NEW: a claim is rather left unmarked than marked wrongly.
 """
 
 import ast
 import builtins
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from notebook_claims import claims_in
+from notebook_code import ROOT, read_cells, statements, taken
 
 Kind = frozenset[str]
 NONE: Kind = frozenset()
@@ -42,9 +45,18 @@ DEEPEST = 8  # calls of the notebook's functions within each other
 
 
 class Follower:
-    """The kinds of a notebook's names, statement by statement."""
+    """The kinds of a notebook's names, statement by statement.
 
-    def __init__(self) -> None:
+    Args:
+        book: the folder of the chapters, whose notebooks it may take names from.
+        others: what is known of these already, by file; None while one is being followed.
+    """
+
+    def __init__(self, book: Path, others: dict[Path, "Follower | None"] | None = None) -> None:
+        self.book, self.others = book, {} if others is None else others
+        self.theirs: dict[
+            str, tuple[Follower, str]
+        ] = {}  # functions of other notebooks, and their names there
         self.kinds: dict[str, Kind] = {}
         self.functions: dict[str, ast.FunctionDef | ast.Lambda] = {}
         self.plain = set(dir(builtins))  # functions that bring nothing new
@@ -133,11 +145,36 @@ class Follower:
                     self.plain.add(name)
             elif alias.name.split(".")[0] in PLAIN_MODULES:
                 self.modules.add(name)
+        for path, there, here in taken(node, self.book):
+            self.taken(path, there, here.split(".")[0])
+
+    def taken(self, path: Path, there: str, here: str) -> None:
+        """A name that comes from another notebook has here what it has at the end of that one."""
+        self.bind(here, NEW)
+        if path not in self.others:
+            self.others[path] = None
+            followed = Follower(self.book, self.others)
+            followed.run(statements(read_cells(path)))
+            self.others[path] = followed
+        other = self.others[path]
+        if other is None or there not in other.kinds:  # notebooks in a circle, one as a whole, a lost name
+            return
+        self.bind(here, other.kinds[there])
+        for ours, known in ((self.plain, other.plain), (self.modules, other.modules)):
+            if there in known:
+                ours.add(here)
+        if there in other.makers:
+            self.makers.add(here)
+        if there in other.functions:
+            self.theirs[here] = other, there
+        elif there in other.theirs:
+            self.theirs[here] = other.theirs[there]
 
     def bind(self, name: str, kind: Kind) -> None:
         """A name has a new value."""
         self.kinds[name] = kind
         self.functions.pop(name, None)
+        self.theirs.pop(name, None)
         self.parts.pop(name, None)
         self.plain.discard(name)
         self.modules.discard(name)
@@ -183,8 +220,8 @@ class Follower:
             case None | ast.Constant():
                 return NONE
             case ast.Name(id=name):
-                if name in self.functions:  # handed on, to be called elsewhere
-                    return self.called(self.functions[name], NONE)
+                if name in self.functions or name in self.theirs:  # handed on, to be called elsewhere
+                    return self.called_by_name(name, NONE)
                 return self.kinds.get(name, NONE)
             case ast.Lambda():
                 return self.called(node, NONE)
@@ -195,7 +232,7 @@ class Follower:
                 self.assign(target, kind)
                 return kind
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
-                before, functions = dict(self.kinds), dict(self.functions)
+                before, functions, theirs = dict(self.kinds), dict(self.functions), dict(self.theirs)
                 made = NONE
                 for part in node.generators:
                     made |= self.kind(part.iter)
@@ -203,7 +240,7 @@ class Follower:
                     made |= self.kind_of_all(part.ifs)
                 values = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
                 made |= self.kind_of_all(values)
-                self.kinds, self.functions = before, functions
+                self.kinds, self.functions, self.theirs = before, functions, theirs
                 return made
             case _:
                 return self.kind_of_all(ast.iter_child_nodes(node))
@@ -222,8 +259,8 @@ class Follower:
         match node.func:
             case ast.Name(id="recorded") | ast.Attribute(attr="recorded"):
                 return RECORD
-            case ast.Name(id=name) if name in self.functions:
-                return self.called(self.functions[name], given) | given
+            case ast.Name(id=name) if name in self.functions or name in self.theirs:
+                return self.called_by_name(name, given) | given
             case ast.Name(id=name):
                 known = given | self.kinds.get(name, NONE) | (NEW if name in self.makers else NONE)
                 return known if known or name in self.plain else NEW
@@ -238,12 +275,19 @@ class Follower:
             case _:
                 return given | self.kind(node.func)
 
+    def called_by_name(self, name: str, given: Kind) -> Kind:
+        """What a function that has a name returns; another notebook's finds there what it reads."""
+        if name in self.functions:
+            return self.called(self.functions[name], given)
+        other, there = self.theirs[name]
+        return other.called(other.functions[there], given)
+
     def called(self, function: ast.FunctionDef | ast.Lambda, given: Kind) -> Kind:
         """What a function of the notebook returns: followed with the names that there are now."""
         if len(self.returned) >= DEEPEST:
             return NONE
         given |= self.kind_of_all(one for one in (*function.args.defaults, *function.args.kw_defaults) if one)
-        before, functions = dict(self.kinds), dict(self.functions)
+        before, functions, theirs = dict(self.kinds), dict(self.functions), dict(self.theirs)
         known = set(self.plain), set(self.modules), set(self.makers)
         self.returned.append([])
         for one in ast.walk(function.args):
@@ -260,7 +304,7 @@ class Follower:
         outer = {name for name in before if self.kinds.get(name, NONE) > before[name]}
         local = {a.arg for a in ast.walk(function.args) if isinstance(a, ast.arg)} | bound(function)
         grown = {name: self.kinds[name] for name in outer - local}  # filled, not bound, within
-        self.kinds, self.functions = before | grown, functions
+        self.kinds, self.functions, self.theirs = before | grown, functions, theirs
         self.plain, self.modules, self.makers = known
         return kind
 
@@ -279,22 +323,12 @@ def bound(function: ast.FunctionDef | ast.Lambda) -> set[str]:
     return {name.id for name in names}
 
 
-def python(source: str) -> str:
-    """A cell's source without IPython's own lines."""
-    lines = source.splitlines()
-    marked = (line.lstrip().startswith(("%", "!")) for line in lines)
-    blank = (line[: len(line) - len(line.lstrip())] + "pass" for line in lines)
-    return "\n".join(b if m else line for line, m, b in zip(lines, marked, blank, strict=True))
-
-
-def made_of(cells: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, Kind]]:
+def made_of(cells: Iterable[Mapping[str, Any]], book: Path = ROOT / "book") -> Iterator[tuple[str, Kind]]:
     """Every claim that these cells show, all of a notebook's, with the kind of its number."""
-    follower = Follower()
+    follower = Follower(book)
     for cell in cells:
-        if cell["cell_type"] != "code" or "answer" in cell["metadata"].get("tags", ()):
-            continue
         follower.claims = []
-        follower.run(ast.parse(python("".join(cell["source"]))).body)
+        follower.run(statements([cell]))
         named: dict[str, Kind] = {}
         computed = NONE
         for name, kind in follower.claims:
@@ -306,6 +340,11 @@ def made_of(cells: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, Kind]]:
             yield claim["name"], named.get(claim["name"], computed)
 
 
-def from_record(cells: Iterable[Mapping[str, Any]]) -> set[str]:
-    """The names of the claims that rest on recorded files alone."""
-    return {name for name, kind in made_of(cells) if kind == RECORD}
+def from_record(cells: Iterable[Mapping[str, Any]], book: Path = ROOT / "book") -> set[str]:
+    """The names of the claims that rest on recorded files alone.
+
+    Args:
+        cells: all of a notebook's.
+        book: the folder of the chapters, whose notebooks it may take names from.
+    """
+    return {name for name, kind in made_of(cells, book) if kind == RECORD}

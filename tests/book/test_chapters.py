@@ -2,24 +2,36 @@
 
 import re
 from importlib.util import find_spec
+from pathlib import Path
 
 import grimp
 import pytest
 import yaml
-from chapters import FILE, ROOT, by_docname, chapters, described, notebooks
+from chapters import FILE, ROOT, by_docname, chapters, described, kind, notebooks
 
 NAMES = [chapter.name for chapter in chapters()]
 
 
-def small_book(root, names=("one", "two"), listed=("one", "two"), **told):
-    """A book of which only the contents and the chapters' descriptions are there."""
-    entries = "".join(f"      - file: book/{name}/chapter\n" for name in listed)
+def small_book(root, names=("one", "two"), listed=("one", "two"), beside=(), sections=None, **told):
+    """A book of which only the contents and the chapters' descriptions are there.
+
+    Args:
+        beside: notebooks that lie beside each chapter's own.
+        sections: what the contents name below each chapter; what lies beside it if None.
+    """
+    entries = ""
+    for name in listed:
+        entries += f"      - file: book/{name}/chapter\n"
+        below = beside if sections is None else sections
+        entries += "        sections:\n" if below else ""
+        entries += "".join(f"          - file: book/{name}/{stem}\n" for stem in below)
     root.mkdir(exist_ok=True)
     (root / "_toc.yml").write_text(f"parts:\n  - caption: P\n    numbered: true\n    chapters:\n{entries}")
     for name in names:
         (root / "book" / name).mkdir(parents=True, exist_ok=True)
         (root / "book" / name / FILE).write_text(yaml.safe_dump({"sentence": "S", "minutes": 5, **told}))
-        (root / "book" / name / "chapter.ipynb").touch()
+        for stem in ("chapter", *beside):
+            (root / "book" / name / f"{stem}.ipynb").touch()
     return root
 
 
@@ -30,11 +42,53 @@ def test_numbers_are_places_in_the_contents(tmp_path):
     assert after == {"x": "0", "z": "1", "y": "2"}
 
 
-def test_a_laboratory_belongs_to_its_chapter(tmp_path):
-    root = small_book(tmp_path)
-    (root / "book" / "two" / "laboratory.ipynb").touch()
-    assert by_docname(root)["book/two/laboratory"].number == "1"
-    assert [path.name for path in notebooks(root)] == ["chapter.ipynb", "chapter.ipynb", "laboratory.ipynb"]
+def test_a_chapter_has_notebooks_of_three_kinds(tmp_path):
+    root = small_book(tmp_path, beside=("laboratory", "exercises"))
+    one, two = chapters(root)
+    assert (one.laboratories, one.exercises) == (("laboratory",), True)
+    names = ["chapter.ipynb", "laboratory.ipynb", "exercises.ipynb"]
+    assert [path.name for path in one.notebooks] == names
+    assert notebooks(root) == [*one.notebooks, *two.notebooks]
+    assert [kind(path) for path in one.notebooks] == ["chapter", "laboratory", "exercises"]
+    assert by_docname(root)["book/two/laboratory"] == by_docname(root)["book/two/exercises"] == two
+    assert list(by_docname(root)) == [f"book/{c}/{Path(n).stem}" for c in ("one", "two") for n in names]
+
+
+def test_a_chapter_may_have_several_laboratories_or_none(tmp_path):
+    (alone,) = chapters(small_book(tmp_path / "a", ["x"], ["x"]))
+    assert (alone.laboratories, alone.exercises, len(alone.notebooks)) == ((), False, 1)
+    told = {"beside": ("sinks", "copying", "exercises"), "laboratories": ["sinks", "copying"]}
+    (several,) = chapters(small_book(tmp_path / "b", ["x"], ["x"], **told))
+    assert several.laboratories == ("sinks", "copying")
+    assert [kind(path) for path in several.notebooks] == ["chapter", *2 * ["laboratory"], "exercises"]
+
+
+@pytest.mark.parametrize(
+    ("beside", "sections", "told", "message"),
+    [
+        (("laboratory",), (), {}, "does not name under book/x/chapter, as sections: book/x/laboratory"),
+        (("exercises",), (), {}, "does not name under book/x/chapter, as sections: book/x/exercises"),
+        ((), ("exercises",), {}, "sections of book/x/chapter that are not there: book/x/exercises"),
+        (
+            ("laboratory", "exercises"),
+            ("exercises", "laboratory"),
+            {},
+            "should come as book/x/laboratory, book/x/exercises",
+        ),
+        (("probes",), None, {}, "does not name among its laboratories: probes.ipynb"),
+        (
+            ("laboratory",),
+            None,
+            {"laboratories": []},
+            "does not name among its laboratories: laboratory.ipynb",
+        ),
+        ((), None, {"laboratories": ["probes"]}, "laboratories that are not there: probes.ipynb"),
+        ((), None, {"laboratories": "probes"}, "laboratories is no list"),
+    ],
+)
+def test_what_lies_beside_a_chapter_stands_in_the_contents(tmp_path, beside, sections, told, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        chapters(small_book(tmp_path, ["x"], ["x"], beside, sections, **told))
 
 
 def test_contents_and_folders_agree(tmp_path):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import nbformat
 import yaml
+from chapters import CHAPTER, kind
 from nbformat import NotebookNode
 
 CITE = re.compile(r"\{cite(?::\w+)?\}`([^`]+)`")
@@ -38,6 +39,22 @@ class Page:
     @classmethod
     def read(cls, path: Path) -> "Page":
         return cls(path, nbformat.read(path, as_version=4))
+
+    @property
+    def kind(self) -> str:
+        """Whether it is a chapter, a laboratory or exercises."""
+        return kind(self.path)
+
+    @cached_property
+    def chapter(self) -> "Page":
+        """The chapter in whose folder it lies; itself where there is none."""
+        path = self.path.with_name(f"{CHAPTER}.ipynb")
+        return Page.read(path) if self.kind != CHAPTER and path.exists() else self
+
+    @cached_property
+    def beside(self) -> list["Page"]:
+        """The other notebooks of its chapter."""
+        return [Page.read(path) for path in sorted(self.path.parent.glob("*.ipynb")) if path != self.path]
 
     @cached_property
     def cells(self) -> list[NotebookNode]:

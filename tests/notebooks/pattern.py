@@ -1,15 +1,16 @@
-"""The rules of a chapter's shape: a first screen, a core path, asides and a laboratory."""
+"""The rules of a notebook's shape, by its kind; a chapter's: a first screen, a core path, asides."""
 
 import re
 from collections.abc import Iterator
 
+from chapters import CHAPTER, EXERCISES, LABORATORY
 from nbformat import NotebookNode
 
-from tests.notebooks import template
+from tests.notebooks import companions, template
 from tests.notebooks.page import Book, Page, describe, tags
 from tests.notebooks.rules import Rule
 
-MOST_WORDS, MOST_CELLS, LEAST_DRAWINGS = 2_500, 30, 3
+MOST_WORDS, MOST_CELLS, LEAST_DRAWINGS = 2_500, 30, 2
 FIRST_SECTION = re.compile(r"^## ", re.MULTILINE)
 END_OF_CORE = re.compile(r"^## What you learned\s*$", re.MULTILINE)
 FOLDED = re.compile(r"^:::\{admonition\} (?:Aside|In one minute)\b.*?^:::$", re.MULTILINE | re.DOTALL)
@@ -109,11 +110,15 @@ def drawings(page: Page, book: Book) -> Iterator[str]:
 
 
 def quoted_code(page: Page, book: Book) -> Iterator[str]:
-    """Code that is quoted in a box stands also in a cell that runs."""
-    run = "\n".join(cell.source for cell in page.code)
+    """Code that is quoted in a box stands also in a cell that runs, of this notebook or of its chapter."""
+    run = "\n".join(cell.source for each in (page, page.chapter) for cell in each.code)
     for code in PYTHON.findall(page.prose):
         if code.strip() not in run:
             yield f"the quoted code {code.splitlines()[0]!r} ... stands in no cell"
 
 
-RULES: list[Rule] = [*template.RULES, first_screen, folded_boxes, core_path, drawings, quoted_code]
+RULES: dict[str, list[Rule]] = {
+    CHAPTER: [*template.RULES, first_screen, folded_boxes, core_path, drawings, quoted_code],
+    LABORATORY: [*companions.LABORATORY, folded_boxes, quoted_code],
+    EXERCISES: [*companions.EXERCISES, quoted_code],
+}

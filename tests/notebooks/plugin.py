@@ -10,8 +10,9 @@ their pixels (see `notebook_figures`). Tags of a cell:
 
 Pixels compare only between figures drawn by one version of matplotlib. Where the versions differ the
 comparison is left out with a warning, and in CI (the variable CI is set) it fails. Pictures of a difference
-are left under `_build/figure-diffs/`. What each notebook took is reported at the end, beside what a chapter
-may take on a quiet machine; a slower or busier one only says so.
+are left under `_build/figure-diffs/`. What each notebook took is reported at the end, beside what it may
+take on a quiet machine, a chapter less than its laboratory and its exercises; a slower or busier machine only
+says so.
 """
 
 import os
@@ -161,11 +162,12 @@ def pytest_addoption(parser):
     parser.addini(
         "notebook_cpu_budget", "processor seconds a notebook may take when all is quiet", default="90"
     )
+    parser.addini("chapter_cpu_budget", "the same of a chapter, which all readers run", default="45")
 
 
 def pytest_configure(config):
-    budget = float(config.getini("notebook_cpu_budget"))
-    config.pluginmanager.register(Durations(budget), "notebook-durations")
+    budgets = (float(config.getini(f"{name}_cpu_budget")) for name in ("chapter", "notebook"))
+    config.pluginmanager.register(Durations(*budgets), "notebook-durations")
     if FOLDER not in os.environ:  # the first process of the run; workers and nested runs inherit it
         os.environ[FOLDER] = tempfile.mkdtemp(prefix="tformer-alone-")
         config.add_cleanup(lambda: shutil.rmtree(os.environ.pop(FOLDER), ignore_errors=True))
@@ -182,8 +184,8 @@ def pytest_collect_file(file_path, parent):
 class Durations:
     """Adds up what the cells took, in the process that reports, and shows it for each notebook at the end."""
 
-    def __init__(self, budget: float):
-        self.budget = budget
+    def __init__(self, of_chapter: float, of_others: float):
+        self.of_chapter, self.of_others = of_chapter, of_others
         self.seconds = defaultdict(float)
         self.cpu = defaultdict(float)
 
@@ -199,7 +201,8 @@ class Durations:
             terminalreporter.section("notebooks: time on the clock, processor time")
         for notebook, seconds in sorted(self.seconds.items()):
             used = self.cpu[notebook]
-            more = f"  (more than the {self.budget:g} s of a quiet machine)" if used > self.budget else ""
+            most = self.of_chapter if Path(notebook).stem == "chapter" else self.of_others
+            more = f"  (more than the {most:g} s of a quiet machine)" if used > most else ""
             terminalreporter.line(f"{seconds:7.1f} s {used:7.1f} s  {notebook}{more}")
         if self.cpu:
             terminalreporter.line(f"{sum(self.seconds.values()):7.1f} s {sum(self.cpu.values()):7.1f} s  all")

@@ -1,12 +1,15 @@
-"""The rules that every notebook keeps: each takes a page and the book, and yields what is wrong."""
+"""The rules that notebooks of every kind keep: each takes a page and the book, and yields what is wrong."""
 
 import ast
 import re
 from collections.abc import Callable, Iterator
 from statistics import median
 
+from chapters import CHAPTER, EXERCISES, kind
 from check import MAGIC
+from nbformat import NotebookNode
 from notebook_claims import FORM, TITLE, only_claims
+from notebook_code import taken
 from notebook_figures import without_svg
 
 from tests.notebooks.outputs import CLAIM, COMPARED, SVG
@@ -30,7 +33,7 @@ LIMIT = 3_200_000  # bytes; a figure is in it as SVG and as PNG, and the longest
 SVG_LIMIT = 100_000  # bytes of one figure, without the pictures that lie in it
 SVG_WHOLE = 250_000  # bytes of one figure with them; photographs are large
 PICTURE = re.compile(r"data:image/[^\"]*")
-MEDIAN_LINES, MOST_LINES, SETUP_LINES = 8, 25, 14
+MEDIAN_LINES, MOST_LINES, SETUP_LINES = 6, 25, 14
 ALT_TEXT = 20  # characters: less does not say what a figure shows
 EMOJI = re.compile("[\U0001f000-\U0001faff\u2600-\u26ff\u2705\u274c\u2728\u2753-\u2757\u2b50\u2b55\ufe0f]")
 CLOCKS = {"process_time", "perf_counter", "monotonic", "time_per_token", "timeit"}
@@ -122,16 +125,44 @@ def setup_cell(page: Page, book: Book) -> Iterator[str]:
 
 def code_length(page: Page, book: Book) -> Iterator[str]:
     """Short cells; only a class may be long."""
-    if not page.code:
-        return
-    middle = median(lines(cell) for cell in page.code)
-    if middle > MEDIAN_LINES:
-        yield f"the median code cell has {middle:g} lines; {MEDIAN_LINES} are allowed"
     for cell in page.code:
         if lines(cell) == 0:
             yield "a code cell is empty"
         if lines(cell) > MOST_LINES and not re.search(r"^class ", cell.source, re.MULTILINE):
             yield f"{describe(cell)} has {lines(cell)} lines and defines no class"
+
+
+def median_length(page: Page, book: Book) -> Iterator[str]:
+    """Half of a chapter's cells are short, those of its laboratory and its exercises among them.
+
+    Claims that stand together in one closed cell count as one each, as if they had cells of their own.
+    """
+    counts = [count for each in (page, *page.beside) for cell in each.code for count in _lines_each(cell)]
+    if page.kind == CHAPTER and counts:
+        middle = median(counts)
+        if middle > MEDIAN_LINES:
+            yield f"the median code cell of the chapter has {middle:g} lines; {MEDIAN_LINES} are allowed"
+
+
+def _lines_each(cell: NotebookNode) -> list[float]:
+    """The lines of a cell; of one that is closed on claims, those of each."""
+    count = cell.source.count("claim(") if cell.source.startswith(f"{TITLE}\n") else 0
+    return [lines(cell) / max(count, 1)] * max(count, 1)
+
+
+def takes_from(page: Page, book: Book) -> Iterator[str]:
+    """A chapter takes nothing from what lies beside it, nothing from exercises, and nobody from another's."""
+    for cell in page.code:
+        for path, _, name in taken(ast.parse(MAGIC.sub(r"\1pass", cell.source)), page.path.parents[1]):
+            what = f"{describe(cell)} takes {name} from {path.parent.name}/{path.name}"
+            if path == page.path:
+                yield f"{what}, which is this notebook"
+            elif path.parent != page.path.parent:
+                yield f"{what}: move what two chapters need to the kit"
+            elif page.kind == CHAPTER:
+                yield f"{what}: a chapter stands without it"
+            elif kind(path) == EXERCISES:
+                yield f"{what}: those are the reader's"
 
 
 def citations(page: Page, book: Book) -> Iterator[str]:
@@ -141,14 +172,22 @@ def citations(page: Page, book: Book) -> Iterator[str]:
 
 
 def held(page: Page, book: Book) -> Iterator[str]:
-    """An output that may differ is followed by a cell that holds what matters of it."""
-    for i, cell in enumerate(page.code):
+    """An output that may differ is followed, soon or in its section, by a cell that holds what matters."""
+    for i, cell in enumerate(page.cells):
         if "trained-figure" in tags(cell) and "nbval-ignore-output" not in tags(cell):
             yield f"{describe(cell)} is tagged trained-figure without nbval-ignore-output"
         if "nbval-ignore-output" in tags(cell) and "timing" not in tags(cell):
-            following = "\n".join(c.source for c in page.code[i + 1 : i + 4])
-            if not re.search(r"\bclaim\(|\bassert", following):
-                yield f"{describe(cell)} is not compared, and none of the next three cells checks anything"
+            following = page.cells[i + 1 :]
+            ends = (j for j, c in enumerate(following) if c.cell_type == "markdown" and _begins(c))
+            section = [c for c in following[: next(ends, None)] if c.cell_type == "code"]
+            soon = [c for c in following if c.cell_type == "code"][:3]
+            if not re.search(r"\bclaim\(|\bassert", "\n".join(c.source for c in (*section, *soon))):
+                yield f"{describe(cell)} is not compared, and no cell that follows it checks anything"
+
+
+def _begins(cell: NotebookNode) -> bool:
+    """Whether a section begins in the cell."""
+    return bool(re.search(r"^## ", cell.source, re.MULTILINE))
 
 
 def no_clock_held(page: Page, book: Book) -> Iterator[str]:
@@ -238,6 +277,8 @@ RULES: list[Rule] = [
     figures,
     setup_cell,
     code_length,
+    median_length,
+    takes_from,
     citations,
     held,
     no_clock_held,

@@ -6,6 +6,7 @@ and the source that runs in the test.
 
 import base64
 import io
+from types import SimpleNamespace
 
 import nbformat
 import notebook_figures as figures
@@ -13,6 +14,7 @@ import pytest
 from PIL import Image, PngImagePlugin
 
 from tests.notebooks.conftest import Cell, commit, run_plugin
+from tests.notebooks.plugin import Durations
 
 SETUP = """
 import random
@@ -149,6 +151,24 @@ def test_an_unchanged_figure_leaves_no_picture(run):
 def test_the_report_ends_with_the_times(run):
     assert "notebooks: time on the clock, processor time" in run.report
     assert " s  cases.ipynb" in run.report
+
+
+def test_the_report_holds_a_chapter_to_less_than_others():
+    lines = []
+    reporter = SimpleNamespace(section=lines.append, line=lines.append)
+    durations = Durations(45, 90)
+    for name, cpu in (("chapter", 46.0), ("laboratory", 46.0), ("exercises", 91.0)):
+        properties = [("notebook_seconds", 1.0), ("notebook_cpu", cpu)]
+        nodeid = f"book/a/{name}.ipynb::Cell 0"
+        durations.pytest_runtest_logreport(
+            SimpleNamespace(nodeid=nodeid, when="call", user_properties=properties)
+        )
+    durations.pytest_terminal_summary(reporter)
+    assert lines[1:4] == [
+        "    1.0 s    46.0 s  book/a/chapter.ipynb  (more than the 45 s of a quiet machine)",
+        "    1.0 s    91.0 s  book/a/exercises.ipynb  (more than the 90 s of a quiet machine)",
+        "    1.0 s    46.0 s  book/a/laboratory.ipynb",
+    ]
 
 
 def drawn_by_another_version(path) -> None:

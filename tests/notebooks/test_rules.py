@@ -1,4 +1,4 @@
-"""Each rule of style can fail: a made chapter keeps them all, and each edit of it breaks one."""
+"""Each rule of style can fail: a made notebook of each kind keeps them all, and each edit breaks one."""
 
 import copy
 import json
@@ -9,17 +9,27 @@ import pytest
 from nbformat import NotebookNode, v4
 from notebook_claims import FORM, TITLE
 
-from tests.notebooks import pattern, rules, template
+from tests.notebooks import companions, pattern, rules
 from tests.notebooks.outputs import CLAIM, SVG
 from tests.notebooks.page import Book, Page
 
 BOOK = Book("https://example.org/book", frozenset({"vaswani2017attention"}))
-ALL = rules.RULES + pattern.RULES
+ALL = {kind: [*rules.RULES, *of_kind] for kind, of_kind in pattern.RULES.items()}
 OPENING = """(ch-made)=
 # A made chapter
 
 > **The question.** What is wrong? **You need** nothing. **You will build** a rule.
 > **Runs in** about 20 seconds on a laptop with two cores (AVX2)."""
+LABORATORY = """(lab-made)=
+# A made chapter: laboratory
+
+> **What this is.** The experiments behind {ref}`ch-made`. **You need** the chapter.
+> **Runs in** about 20 seconds on a laptop with two cores (AVX2)."""
+EXERCISES = """(exercises-made)=
+# A made chapter: exercises
+
+> **What this is.** The six exercises of {ref}`ch-made`.
+> **Runs in** about a minute on a laptop with two cores (AVX2)."""
 SETUP = """try:
     import tformer_book
 except ImportError:
@@ -85,14 +95,45 @@ def chapter() -> NotebookNode:
             outputs=[show({"text/plain": "claim made.one: 1", CLAIM: RECORD})],
         ),
         v4.new_markdown_cell("## What you learned\n\nNothing."),
-        v4.new_markdown_cell("## Laboratory\n\nMore of it."),
-        v4.new_markdown_cell("\n\n".join(["## Exercises", *map(exercise, range(6))])),
-        v4.new_markdown_cell(f"{template.FOLD}\n\nIt is done.\n\n</details>"),
-        v4.new_code_cell('# @title Solution\ncheck("a.b", f)', metadata=SOLVED),
-        v4.new_markdown_cell(":::{solution-end}\n:::"),
-        v4.new_code_cell('check("a.b", f)  # a stub', metadata={"tags": ["answer", "remove-cell"]}),
         v4.new_markdown_cell("## Further reading\n\n[A page](https://example.org/page.html)."),
     ]
+    return notebook_of(cells)
+
+
+def laboratory() -> NotebookNode:
+    """A laboratory of which nothing is wrong."""
+    cells = [
+        v4.new_markdown_cell(LABORATORY),
+        v4.new_code_cell(SETUP, metadata={"tags": ["hide-input"]}),
+        v4.new_code_cell("from tformer_book.made.chapter import x"),
+        v4.new_markdown_cell("(sec-made-lab-one)=\n## Is it one?\n\nIt is one.\n\n- Again."),
+        v4.new_code_cell("x + 1"),
+        v4.new_markdown_cell(f"{ASIDE}\n\n## Is it two?"),
+        v4.new_markdown_cell("**No.** It is one: {ref}`ch-made`.\n\n```python\nz = 3\n```"),
+        v4.new_code_cell("x + 2"),
+    ]
+    return notebook_of(cells)
+
+
+def exercises() -> NotebookNode:
+    """Exercises of which nothing is wrong."""
+    cells = [
+        v4.new_markdown_cell(EXERCISES),
+        v4.new_code_cell(f"{SETUP}from tformer_book import check", metadata={"tags": ["hide-input"]}),
+        v4.new_markdown_cell("\n\n".join(map(exercise, range(6)))),
+        v4.new_markdown_cell(f"{companions.FOLD}\n\nIt is done.\n\n</details>"),
+        v4.new_code_cell("# @title Solution\nfour = 2 + 2", metadata=SOLVED),
+        v4.new_code_cell('# @title Solution\ncheck("a.b", f)', metadata=SOLVED),
+        v4.new_markdown_cell(":::{solution-end}\n:::"),
+        v4.new_code_cell(
+            'f = lambda x: ...\ncheck("a.b", f)  # a stub', metadata={"tags": ["answer", "remove-cell"]}
+        ),
+    ]
+    return notebook_of(cells)
+
+
+def notebook_of(cells: list[NotebookNode]) -> NotebookNode:
+    """The cells as a notebook that has run."""
     metadata = {"kernelspec": rules.KERNELSPEC, "language_info": {"name": "python"}}
     notebook = v4.new_notebook(cells=cells, metadata=metadata)
     for i, cell in enumerate((c for c in notebook.cells if c.cell_type == "code"), start=1):
@@ -100,10 +141,18 @@ def chapter() -> NotebookNode:
     return notebook
 
 
-def save(notebook: NotebookNode, folder: Path) -> Page:
-    path = folder / "01_made.ipynb"
-    path.write_text(json.dumps(notebook), "utf8")
-    return Page.read(path)
+MADE = {"chapter": chapter, "laboratory": laboratory, "exercises": exercises}
+
+
+def save(notebook: NotebookNode, folder: Path, kind: str = "chapter") -> Page:
+    """The notebook in the folder of its chapter, beside those of the other kinds."""
+    (folder / "made").mkdir()
+    for each, make in MADE.items():
+        text = json.dumps(notebook if each == kind else make())
+        (folder / "made" / f"{each}.ipynb").write_text(text, "utf8")
+    (folder / "other").mkdir()
+    (folder / "other" / "chapter.ipynb").touch()  # of another chapter
+    return Page.read(folder / "made" / f"{kind}.ipynb")
 
 
 def cell_with(notebook: NotebookNode, text: str) -> NotebookNode:
@@ -142,6 +191,16 @@ def every_code_cell_long(notebook):
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.source += "\nx = 1" * 9
+
+
+def at(text: str, *cells: NotebookNode):
+    """Puts cells before the one that has the text."""
+
+    def edit(notebook):
+        place = notebook.cells.index(cell_with(notebook, text))
+        notebook.cells[place:place] = copy.deepcopy(list(cells))
+
+    return edit
 
 
 def figure_without(*keys: str):
@@ -199,9 +258,13 @@ BROKEN = [
     ("setup_cell", "git+https://example.org/book", replace("example.org/book", "example.org/books")),
     ("setup_cell", "install tformer-lib", replace("tformer-lib", "tformer")),
     ("setup_cell", "install tformer-book", replace("#subdirectory=book", "")),
-    ("code_length", "median", every_code_cell_long),
+    ("median_length", "median", every_code_cell_long),
     ("code_length", "defines no class", replace("y = x = 1", "x = 1\n" * 26 + "y = x")),
     ("code_length", "empty", replace("show_source(attention)", "")),
+    ("takes_from", "stands without it", replace("y = x = 1", "from tformer_book.made.laboratory import y")),
+    ("takes_from", "stands without it", replace("y = x = 1", "from tformer_book.made import exercises as y")),
+    ("takes_from", "is this notebook", replace("y = x = 1", "import tformer_book.made.chapter as y")),
+    ("takes_from", "to the kit", replace("y = x = 1", "from tformer_book.other import chapter as y")),
     (
         "citations",
         "nobody1900nothing",
@@ -255,16 +318,10 @@ BROKEN = [
         "no numbers",
         lambda n: [cell.update(outputs=[]) for cell in n.cells if cell.cell_type == "code"],
     ),
-    ("exercises", "5 labelled exercises", replace(":label: ex-made-3", "")),
-    ("exercises", "of 6 exercises 0 begin with", replace("Easy · code · about 5 minutes", "easy")),
-    ("answers_and_solutions", "a solution in words", replace(template.FOLD, "Solution:")),
-    ("answers_and_solutions", "Jupyter or Colab shows open", tag("# @title Solution", "solution")),
-    ("answers_and_solutions", "Colab shows open", replace("# @title Solution", "# solved:")),
-    ("answers_and_solutions", "'a.b' has no cell to answer in", drop("# a stub")),
-    ("answers_and_solutions", "tag it remove-cell", tag("# a stub", "answer")),
-    ("exercises", "'ex-made-3' has no solution", replace("{solution-start} ex-made-3", "{note} ex-made-3")),
-    ("parts_in_order", "Laboratory", drop("## Laboratory")),
-    ("parts_in_order", "a figure", change("plot()", outputs=[])),
+    ("length", "81 cells", lambda n: add_cells(n, 81 - len(n.cells))),
+    ("length", "section Laboratory", replace("## Further", "## Laboratory\n\n## Further")),
+    ("length", "section Exercises", replace("## Further", "## Exercises\n\n## Further")),
+    ("length", "'ex-made-1' stands in the chapter", at("## What", v4.new_markdown_cell(exercise(1)))),
     ("first_screen", "no drawing", lambda n: n.cells.insert(2, v4.new_markdown_cell("## Early"))),
     ("first_screen", "In one minute", replace("In one minute", "In brief")),
     ("first_screen", "shows its code", tag("draw(1)")),
@@ -272,26 +329,84 @@ BROKEN = [
     ("folded_boxes", "too little", replace("Aside: why it is one", "Aside: this")),
     ("core_path", "words", replace("An example.", "word " * 2_501)),
     ("core_path", "visible cells", lambda n: add_cells(n, 31)),
-    ("drawings", "2 drawings", change("draw(1)", outputs=[])),
+    ("drawings", "1 drawings", change("draw(1)", outputs=[])),
     ("quoted_code", "stands in no cell", replace("z = 3\n```", "z = 4\n```")),
 ]
 
 
-@pytest.mark.parametrize("rule", ALL, ids=lambda rule: rule.__name__)
-def test_the_made_chapter_keeps_every_rule(rule, tmp_path):
-    assert list(rule(save(chapter(), tmp_path), BOOK)) == []
+IN_LABORATORY = [
+    ("laboratory_opening", "label (lab-...)=", replace("(lab-made)=", "(sec-made)=")),
+    ("laboratory_opening", "lacks **What this is.**", replace("**What this is.**", "")),
+    ("laboratory_opening", "lacks **You need**", replace("**You need**", "You want")),
+    ("laboratory_opening", "on a laptop with two cores", replace("about 20 seconds", "some time")),
+    ("findings_first", "opens with code", replace("It is one.\n\n- Again.", "")),
+    ("findings_first", "but with '- Again.'", replace("It is one.\n\n- Again.", "- Again.")),
+    ("findings_first", "but with '![One](", replace("It is one.", "![One](one.png)")),
+    ("findings_first", "but with ':::{admonition} Aside", replace("**No.**", f"{ASIDE}\n\n**No.**")),
+    ("findings_first", "says nothing before the next", replace("It is one.\n\n- Again.", "## Then")),
+    ("findings_first", "'Then' says nothing", lambda n: n.cells.append(v4.new_markdown_cell("## Then"))),
+    (
+        "findings_first",
+        "there is no section",
+        lambda n: [c.update(source=c.source.replace("## ", "### ")) for c in n.cells],
+    ),
+    ("takes_from", "those are the reader's", replace("made.chapter", "made.exercises")),
+    ("takes_from", "is this notebook", replace("made.chapter", "made.laboratory")),
+    ("takes_from", "other/chapter.ipynb: move", replace("made.chapter", "other.chapter")),
+    ("folded_boxes", "is not folded", replace(":class: dropdown aside", ":class: aside")),
+    ("quoted_code", "stands in no cell", replace("z = 3\n```", "z = 4\n```")),
+    ("setup_cell", "hide-input", tag("%pip")),
+]
+IN_EXERCISES = [
+    ("exercises_opening", "label (exercises-...)=", replace("(exercises-made)=", "(ch-made)=")),
+    ("exercises_opening", "lacks **What this is.**", replace("**What this is.**", "These are")),
+    ("exercises_opening", "on a laptop with two cores", replace("about a minute", "some time")),
+    ("one_cell_first", "2 cells of code", at("{exercise} Number 0", v4.new_code_cell("x = 1"))),
+    ("one_cell_first", "no cell to answer in", drop("# a stub")),
+    ("one_cell_is_enough", "does not give: four", replace("lambda x: ...", "four")),
+    ("one_cell_is_enough", "does not give: check", replace("from tformer_book import check", "")),
+    ("exercises", "5 labelled exercises", replace(":label: ex-made-3", "")),
+    ("exercises", "of 6 exercises 0 begin with", replace("Easy · code · about 5 minutes", "easy")),
+    ("exercises", "'ex-made-3' has no solution", replace("{solution-start} ex-made-3", "{note} ex-made-3")),
+    ("exercises", "has no exercise", replace("{solution-start} ex-made-3", "{solution-start} ex-made-9")),
+    ("answers_and_solutions", "a solution in words", replace(companions.FOLD, "Solution:")),
+    ("answers_and_solutions", "Jupyter or Colab shows open", tag('Solution\ncheck("a.b"', "solution")),
+    ("answers_and_solutions", "Colab shows open", replace("# @title Solution\nfour", "# solved:\nfour")),
+    ("answers_and_solutions", "'a.b' has no cell to answer in", drop("# a stub")),
+    ("answers_and_solutions", "tag it remove-cell", tag("# a stub", "answer")),
+    ("quoted_code", "stands in no cell", replace("Do it.", "```python\nz = 4\n```")),
+]
+CASES = [
+    (kind, *case)
+    for kind, cases in {"chapter": BROKEN, "laboratory": IN_LABORATORY, "exercises": IN_EXERCISES}.items()
+    for case in cases
+]
 
 
-@pytest.mark.parametrize(("name", "words", "edit"), BROKEN, ids=[f"{n}-{w}" for n, w, _ in BROKEN])
-def test_a_broken_rule_is_named(name, words, edit, tmp_path):
-    notebook = chapter()
+@pytest.mark.parametrize(
+    ("kind", "rule"),
+    [(kind, rule) for kind, of_kind in ALL.items() for rule in of_kind],
+    ids=lambda value: value if isinstance(value, str) else value.__name__,
+)
+def test_the_made_notebooks_keep_every_rule(kind, rule, tmp_path):
+    assert list(rule(save(MADE[kind](), tmp_path, kind), BOOK)) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "words", "edit"), CASES, ids=[f"{kind}-{name}-{words}" for kind, name, words, _ in CASES]
+)
+def test_a_broken_rule_is_named(kind, name, words, edit, tmp_path):
+    notebook = MADE[kind]()
     edit(notebook)
-    (rule,) = [rule for rule in ALL if rule.__name__ == name]
-    assert words in "\n".join(rule(save(notebook, tmp_path), BOOK))
+    (rule,) = [rule for rule in ALL[kind] if rule.__name__ == name]
+    assert words in "\n".join(rule(save(notebook, tmp_path, kind), BOOK))
 
 
-def test_every_rule_is_broken_once():
-    assert {name for name, _, _ in BROKEN} == {rule.__name__ for rule in ALL}
+@pytest.mark.parametrize("kind", ALL)
+def test_every_rule_is_broken_once(kind):
+    broken = {name for each, name, _, _ in CASES if each in (kind, "chapter")}
+    assert broken >= {rule.__name__ for rule in ALL[kind]}
+    assert {name for each, name, _, _ in CASES if each == kind} <= {rule.__name__ for rule in ALL[kind]}
 
 
 def test_a_long_class_is_allowed(tmp_path):
@@ -306,5 +421,40 @@ def test_the_book_is_read_from_its_files(tmp_path):
     assert Book.read(tmp_path) == BOOK
 
 
-def test_an_unread_notebook_is_valid():
-    nbformat.validate(chapter())
+@pytest.mark.parametrize("kind", MADE)
+def test_an_unread_notebook_is_valid(kind):
+    nbformat.validate(MADE[kind]())
+
+
+def test_a_module_goes_before_the_notebook_of_its_name(tmp_path):
+    notebook = chapter()
+    replace("y = x = 1", "from tformer_book.made import exercises")(notebook)
+    page = save(notebook, tmp_path)
+    assert list(rules.takes_from(page, BOOK))
+    (tmp_path / "made" / "exercises.py").touch()
+    assert list(rules.takes_from(page, BOOK)) == []
+
+
+def test_the_median_is_of_all_notebooks_of_a_chapter(tmp_path):
+    notebook = laboratory()
+    notebook.cells += [v4.new_code_cell("x = 1\n" * 9) for _ in range(30)]
+    page = save(notebook, tmp_path, "laboratory")
+    assert list(rules.median_length(page, BOOK)) == []  # it is told of the chapter, once
+    assert "has 9 lines" in "\n".join(rules.median_length(page.chapter, BOOK))
+
+
+def test_claims_that_stand_together_count_each(tmp_path):
+    notebook = chapter()
+    notebook.cells += [v4.new_code_cell(TITLE + 5 * "\nclaim(\n    1,\n)") for _ in range(30)]
+    assert list(rules.median_length(save(notebook, tmp_path), BOOK)) == []
+
+
+def test_what_holds_an_output_stands_in_its_section_or_soon(tmp_path):
+    notebook = chapter()
+    shown = v4.new_code_cell("train()", metadata={"tags": ["nbval-ignore-output"]})
+    at("plot()", shown, *[v4.new_code_cell("x = 1") for _ in range(5)])(notebook)
+    page = save(notebook, tmp_path)
+    assert list(rules.held(page, BOOK)) == []
+    at("plot()", v4.new_markdown_cell("## Another"))(notebook)
+    page.path.write_text(json.dumps(notebook), "utf8")
+    assert "'train()' is not compared" in "\n".join(rules.held(Page.read(page.path), BOOK))

@@ -1,5 +1,7 @@
 """Claims under other seeds: what is reseeded, and what is said of each claim."""
 
+import json
+
 import pytest
 import seeds
 
@@ -44,6 +46,24 @@ def test_claims_are_collected_and_do_not_stop_the_run(path):
     other, errors = seeds.run(path, 1)
     assert not errors
     assert other["a.first"]["value"] != found["a.first"]["value"]
+
+
+def test_the_book_is_lent_with_other_seeds_in_what_is_taken(tmp_path):
+    book, lent = tmp_path / "book", tmp_path / "lent"
+    for name in ("made", "kit"):
+        (book / name).mkdir(parents=True)
+        (book / name / "__init__.py").write_text("")
+    cells = [{"cell_type": "code", "source": "seed_everything(0)", "metadata": {}, "outputs": [], "id": "a"}]
+    text = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    for name in ("chapter", "laboratory"):
+        (book / "made" / f"{name}.ipynb").write_text(json.dumps(text))
+    lent.mkdir()
+    package = seeds.lend(book, {book / "made" / "chapter.ipynb"}, 3, lent) / "tformer_book"
+    assert "seed_everything(3)" in (package / "made" / "chapter.ipynb").read_text()
+    assert "seed_everything(0)" in (package / "made" / "laboratory.ipynb").read_text()
+    assert "seed_everything(0)" in (book / "made" / "chapter.ipynb").read_text()
+    assert (package / "kit" / "__init__.py").exists()
+    assert (package / "made" / "__init__.py").exists()
 
 
 def test_a_value_outside_its_band_and_a_missing_one_are_marked():

@@ -11,15 +11,18 @@ from tests.notebooks.page import Book, Page, cited
 
 ROOT = Path(__file__).parents[2]
 PAGES = [Page.read(path) for path in notebooks()]
-IN_THE_PATTERN = {chapter.notebook for chapter in chapters() if chapter.pattern}
+IN_THE_PATTERN = {path for chapter in chapters() if chapter.pattern for path in chapter.notebooks}
 
 
 def rules_of(page: Page) -> list[rules.Rule]:
-    """Every notebook keeps the rules; a chapter keeps the pattern too, unless its chapter.yml says no."""
-    return rules.RULES + (pattern.RULES if page.path in IN_THE_PATTERN else [])
+    """Every notebook keeps the rules; and the pattern of its kind, unless its chapter.yml says no."""
+    return rules.RULES + (pattern.RULES[page.kind] if page.path in IN_THE_PATTERN else [])
 
 
 CASES = [(page, rule) for page in PAGES for rule in rules_of(page)]
+
+
+IN_FULL = [chapter for chapter in chapters() if chapter.pattern]
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +36,12 @@ def book() -> Book:
 def test_rule(page, rule, book):
     problems = list(rule(page, book))
     assert not problems, "\n".join([f"{page.path.parent.name}: {rule.__doc__}", *problems])
+
+
+@pytest.mark.parametrize("chapter", IN_FULL, ids=lambda chapter: chapter.name)
+def test_a_chapter_has_a_laboratory_and_exercises(chapter):
+    assert chapter.laboratories
+    assert chapter.exercises
 
 
 def test_every_bibliography_entry_is_used(book):

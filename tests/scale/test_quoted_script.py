@@ -18,13 +18,13 @@ from tformer_lib.scale import launch
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # other processes need not find this file
 
-NOTEBOOK = Path(__file__).parents[2] / "book" / "scale" / "chapter.ipynb"
+CHAPTER = Path(__file__).parents[2] / "book" / "scale"
 FLOAT32 = 2e-5  # of a loss
 
 
 def quoted_script(name: str) -> str:
-    """The one `{code-block} python` of the chapter that begins with `# name`."""
-    cells = json.loads(NOTEBOOK.read_text("utf8"))["cells"]
+    """The one `{code-block} python` of the chapter's notebooks that begins with `# name`."""
+    cells = [cell for path in CHAPTER.glob("*.ipynb") for cell in json.loads(path.read_text("utf8"))["cells"]]
     text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
     (found,) = re.findall(rf"^```\{{code-block\}} python\n(# {re.escape(name)}.*?)^```$", text, re.M | re.S)
     return found

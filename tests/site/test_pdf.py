@@ -2,11 +2,13 @@
 
 import io
 import re
+from types import SimpleNamespace
 
 import make_pdf
 import nbformat
 import pypdf
 import pytest
+import yaml
 
 from tests.site.pages import ROOT
 
@@ -309,6 +311,28 @@ def test_pages_offer_the_pdfs_that_are_there(tmp_path):
         glossary = (tmp_path / "book" / "glossary.html").read_text("utf8")
         assert re.findall(r'<a href="([^"]*)" download', glossary) == [f"../pdf/{make_pdf.BOOK}"]
         assert "Book as PDF (20.0 MB)" in glossary
+
+
+def test_what_lies_beside_a_chapter_has_a_pdf_of_its_own(tmp_path, monkeypatch):
+    of = {"book/x/chapter": "x", "book/x/laboratory": "x", "book/x/exercises": "x"}
+    chapter = SimpleNamespace(name="x", docname="book/x/chapter")
+    monkeypatch.setattr(make_pdf, "by_docname", lambda: dict.fromkeys(of, chapter))
+    monkeypatch.setattr(make_pdf, "ROOT", tmp_path)
+    sections = [{"file": "book/x/laboratory"}, {"file": "book/x/exercises"}]
+    entries = [{"file": "book/x/chapter", "sections": sections}, {"file": "book/glossary"}]
+    toc = {"parts": [{"caption": "P", "chapters": entries}]}
+    (tmp_path / "_toc.yml").write_text(yaml.safe_dump(toc))
+    pages = make_pdf.printed_pages()
+    assert [page.name for page in pages] == ["x", "x-laboratory", "x-exercises", "glossary"]
+    assert [page.pdf for page in pages] == ["x.pdf", "x-laboratory.pdf", "x-exercises.pdf", None]
+    assert [page.first for page in pages] == [True, False, False, False]
+    (tmp_path / "book" / "x").mkdir(parents=True)
+    page = tmp_path / "book" / "x" / "laboratory.html"
+    page.write_text(PAGE, "utf8")
+    (tmp_path / "x-laboratory.pdf").write_bytes(bytes(1_300_000))
+    make_pdf.offer_everywhere(tmp_path, tmp_path)
+    assert re.findall(r'<a href="([^"]*)" download', page.read_text("utf8")) == ["../../x-laboratory.pdf"]
+    assert "Page as PDF (1.3 MB)" in page.read_text("utf8")
 
 
 def test_every_page_has_the_button_that_prints_and_says_so(site):

@@ -28,6 +28,7 @@ PACKAGE = {
 BOOK = {
     "__init__.py": "from PACKAGE_book.kit.checker import check\n",
     "kit/__init__.py": "",
+    "kit/carried.py": "",
     "kit/checker.py": "def check(name, f): ...\n",
     "alpha/__init__.py": "",
     "alpha/exercises.py": "from PACKAGE.core import b\n",
@@ -45,16 +46,20 @@ TESTS = {
     "test_helped.py": "from tests import helper\n",
     "test_lazy.py": "def test():\n    import PACKAGE.core.b\n",
     "test_tool.py": "import run_it\n",
+    "test_taken.py": "from PACKAGE_book.alpha.laboratory import measured\n",
     "deep/conftest.py": "from tests.helper import f\n",
     "deep/test_deep.py": "",
 }
 NOTEBOOKS = {
-    "alpha": [
+    "alpha/chapter": [
         "try:\n    import PACKAGE\nexcept ImportError:\n    %pip install x\n",
         "check('alpha.task', 1)",
     ],
-    "beta": ["from PACKAGE import hold", "!ls\nrecorded('beta')"],
+    "alpha/laboratory": ["from PACKAGE_book.alpha.chapter import x", "measured = x"],
+    "alpha/exercises": ["from PACKAGE_book.alpha import exercises, laboratory as l"],  # a module, a notebook
+    "beta/chapter": ["from PACKAGE import hold", "!ls\nrecorded('beta')"],
 }
+ALPHA = {f"book/{name}.ipynb" for name in NOTEBOOKS if "alpha" in name}
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +72,7 @@ def tree(tmp_path_factory):
     for name, cells in NOTEBOOKS.items():
         nodes = [{"cell_type": "code", "source": c, "metadata": {}, "outputs": []} for c in cells]
         notebook = {"cells": nodes, "metadata": {}, "nbformat": 4, "nbformat_minor": 4}
-        files[f"book/{name}/chapter.ipynb"] = json.dumps(notebook)
+        files[f"book/{name}.ipynb"] = json.dumps(notebook)
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text.replace("PACKAGE", package), "utf8")
@@ -91,13 +96,17 @@ def chosen(tree, *files):
         ("PACKAGE/claims.py", {"test_hold.py", "book/beta/chapter.ipynb"}),
         (
             "PACKAGE/core/b.py",
-            {"test_helped.py", "test_lazy.py", "deep/test_deep.py", "book/alpha/chapter.ipynb"},
+            {"test_helped.py", "test_lazy.py", "test_taken.py", "deep/test_deep.py", *ALPHA},
         ),
         ("PACKAGE/parts/two.py", {"test_two.py"}),
         ("PACKAGE/parts/one.py", {"test_user.py"}),
         ("PACKAGE/parts/__init__.py", {"test_two.py", "test_user.py"}),
         ("book/beta/exercises.py", set()),
-        ("book/alpha/exercises.py", {"book/alpha/chapter.ipynb"}),
+        ("book/alpha/exercises.py", {*ALPHA, "test_taken.py"}),
+        ("book/alpha/chapter.ipynb", {*ALPHA, "test_taken.py"}),
+        ("book/alpha/laboratory.ipynb", {*ALPHA, "test_taken.py"} - {"book/alpha/chapter.ipynb"}),
+        ("book/alpha/exercises.ipynb", {"book/alpha/exercises.ipynb"}),
+        ("book/kit/carried.py", {*ALPHA, "test_taken.py"} - {"book/alpha/chapter.ipynb"}),
         ("book/beta/records/beta.json", {"book/beta/chapter.ipynb"}),
         ("tests/test_two.py", {"test_two.py"}),
         ("tests/helper.py", {"test_helped.py", "deep/test_deep.py"}),
@@ -128,6 +137,17 @@ def test_the_way_is_told(tree):
     )
 
 
+def test_the_way_through_a_notebook_is_told(tree):
+    reason = tool.plan(tree, ["book/alpha/chapter.ipynb"]).tests["tests/test_taken.py"]
+    assert reason == "needs book/alpha/laboratory.ipynb, which needs book/alpha/chapter.ipynb"
+
+
+def test_prose_changes_nothing_for_what_takes_from_a_notebook(tree):
+    file = "book/alpha/chapter.ipynb"
+    assert tool.plan(tree, [file], [file]).tests == {}
+    assert "tests/test_taken.py" in tool.plan(tree, [file]).tests
+
+
 def test_a_deleted_module_reaches_who_still_imports_it(tree):
     code = tool.ast.parse(f"from {next(iter(tree.packages))}.gone import x")
     assert tree.needs(code, "tests.test_x") == {f"{next(iter(tree.packages))}.gone"}
@@ -140,8 +160,11 @@ def book():
 
 def test_a_chapter_s_figures_reach_that_chapter_alone(book):
     made = tool.plan(book, ["book/vit/plots.py"])
+    pages = [test for test in made.tests if test.endswith(".ipynb")]
+    assert "book/vit/chapter.ipynb" in pages
+    assert {Path(page).parent.name for page in pages} == {"vit"}
     assert list(made.tests) == [
-        "book/vit/chapter.ipynb",  # what takes longest begins
+        *pages,  # what takes longest begins
         "tests/book/test_chapters.py",
         "tests/book/vit/test_plots.py",
         "tests/site/test_standins.py",
@@ -153,7 +176,7 @@ def test_a_chapter_s_figures_reach_that_chapter_alone(book):
 
 def test_a_chapter_s_exercises_reach_that_chapter_and_the_solutions(book):
     made = tool.plan(book, ["book/positions/exercises.py"])
-    assert [t for t in made.tests if t.endswith(".ipynb")] == ["book/positions/chapter.ipynb"]
+    assert {Path(t).parent.name for t in made.tests if t.endswith(".ipynb")} == {"positions"}
     assert "tests/book/kit/exercises/test_exercises.py" in made.tests
 
 
@@ -313,6 +336,9 @@ def edit(small, file, text="# other\n"):
         ("PACKAGE/core/b.py", "book/alpha/chapter.ipynb", True),
         ("book/beta/records/beta.json", "book/beta/chapter.ipynb", True),
         ("book/beta/records/beta.json", "book/alpha/chapter.ipynb", False),
+        ("PACKAGE/core/b.py", "book/alpha/laboratory.ipynb", True),
+        ("book/kit/carried.py", "book/alpha/laboratory.ipynb", True),
+        ("book/kit/carried.py", "book/alpha/chapter.ipynb", False),
         ("tests/plain.txt", "tests/test_reads.py", True),
         ("book/notes.md", "tests/test_reads.py", True),
         ("book/page.html", "tests/test_reads.py", True),
@@ -370,6 +396,19 @@ def test_of_a_notebook_code_and_outputs_count_and_prose_does_not(small, clone, c
     same = tool.prose_alone(clone, "HEAD", {"book/03_new.ipynb", "new"}) == {"book/03_new.ipynb"}
     assert (key(small, "book/03_new.ipynb") != before) == counts == (not same)
     small.graph.remove_module("book/03_new.ipynb")
+
+
+@pytest.mark.parametrize("target", ["book/alpha/laboratory.ipynb", "tests/test_taken.py"])
+def test_of_a_notebook_that_is_taken_from_only_code_counts(small, target):
+    path = small.root / "book/alpha/chapter.ipynb"
+    notebook, before = json.loads(path.read_text("utf8")), key(small, target)
+    for cell in (
+        {"cell_type": "markdown", "source": "prose", "metadata": {}},
+        {"cell_type": "code", "source": "y = 1", "metadata": {}, "outputs": []},
+    ):
+        notebook["cells"].append(cell)
+        path.write_text(json.dumps(notebook), "utf8")
+        assert (key(small, target) != before) == (cell["cell_type"] == "code")
 
 
 def test_prose_brings_the_style_and_neither_the_notebook_nor_its_solutions(book):

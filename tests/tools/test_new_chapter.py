@@ -9,13 +9,17 @@ from pathlib import Path
 import nbformat
 import new_chapter
 import pytest
+import yaml
 from bs4 import BeautifulSoup
 from chapters import ROOT, chapters
 from nbformat import v4
+from notebook_code import read_cells
+from notebook_records import from_record
 
-from tests.notebooks import rules
+from tests.notebooks import pattern, rules
 from tests.notebooks.page import Book, Page
 
+KINDS = ("chapter", "laboratory", "exercises")
 OTHERS = 6  # files outside of its own two folders that a new chapter may touch
 
 
@@ -74,18 +78,49 @@ def test_it_touches_its_own_folders_and_the_contents(book):
         "chapter.ipynb",
         "chapter.yml",
         "drawings.py",
+        "exercises.ipynb",
         "exercises.py",
+        "laboratory.ipynb",
         "experiments/__init__.py",
         "experiments/two_words_means.py",
         "records/two_words_means.json",
     }
 
 
-def test_its_page_has_run_and_keeps_the_rules(book):
-    page = Page.read(book / "book" / "two_words" / "chapter.ipynb")
+@pytest.mark.parametrize("kind", KINDS)
+def test_its_notebooks_have_run_and_keep_the_rules(book, kind):
+    page = Page.read(book / "book" / "two_words" / f"{kind}.ipynb")
     nbformat.validate(page.notebook)
     of = Book.read(book)
     assert [problem for rule in rules.RULES for problem in rule(page, of)] == []
+
+
+@pytest.mark.parametrize("kind", ["laboratory", "exercises"])
+def test_what_lies_beside_it_has_its_shape_already(book, kind):
+    page, of = Page.read(book / "book" / "two_words" / f"{kind}.ipynb"), Book.read(book)
+    problems = [problem for rule in pattern.RULES[kind] for problem in rule(page, of)]
+    assert [problem for problem in problems if "at least 6 are wanted" not in problem] == []
+
+
+def test_its_laboratory_goes_on_from_the_record_of_its_chapter(book):
+    cells = read_cells(book / "book" / "two_words" / "laboratory.ipynb")
+    assert from_record(cells, book / "book") == {"two_words.seeds"}
+
+
+def test_the_contents_name_its_pages(book):
+    _, made = chapters(book)
+    assert (made.name, made.number, made.laboratories, made.exercises) == (
+        "two_words",
+        "1",
+        ("laboratory",),
+        True,
+    )
+    contents = (book / "_toc.yml").read_text("utf8")
+    again = yaml.safe_load(new_chapter.with_entry(contents, "three", "first"))
+    (part,) = again["parts"]
+    assert [entry["file"].split("/")[1] for entry in part["chapters"]] == ["first", "three", "two_words"]
+    again = yaml.safe_load(new_chapter.with_entry(contents, "three", "two_words"))
+    assert [len(entry.get("sections", [])) for entry in again["parts"][0]["chapters"]] == [0, 2, 2]
 
 
 def test_its_tests_and_its_style_pass(book):
@@ -108,6 +143,7 @@ def test_its_page_is_built_with_its_number(book):
     done = subprocess.run(command, cwd=book, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     site = book / "_build" / "html" / "book"
+    assert all((site / "two_words" / f"{kind}.html").exists() for kind in KINDS)
     page = BeautifulSoup((site / "two_words" / "chapter.html").read_text("utf8"), "lxml")
     assert page.select_one("article h1").get_text().startswith("1. A chapter of two words")
     assert page.select_one(".tformer-figure svg") is not None

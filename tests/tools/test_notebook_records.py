@@ -1,14 +1,13 @@
 """Which claims rest on a recorded file alone: followed through code of every kind that the book has."""
 
 import json
-from pathlib import Path
 
 import pytest
-from chapters import notebooks
+from chapters import chapters, notebooks
 from notebook_claims import CLAIM, claims_in
+from notebook_code import read_cells, taken_by
 from notebook_records import RECORD, from_record, made_of
 
-ROOT = Path(__file__).parents[2]
 START = """
 import math
 import torch
@@ -112,20 +111,102 @@ def test_lines_of_ipython_are_passed_over():
     assert from_record([cell(START + source), cell("claim('x', lab, (0, 1), '')", "x")]) == {"x"}
 
 
-@pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.parent.name)
+CHAPTER = [
+    cell(START),
+    cell("loss = lab['loss']\nscore = model.loss\ndef best(name):\n    return lab[name] / STEPS"),
+    cell("def run(name):\n    return model(lab[name])\nclass Row: ...\nsource = recorded\nrows = [lab['a']]"),
+    cell("loss = None", tags=["answer"]),
+]
+OTHER = [
+    cell("from tformer_book.made.chapter import best as good, score, loss\ngap = loss - score\nlow = loss")
+]
+
+
+@pytest.fixture
+def book(tmp_path):
+    """A folder of chapters: one, with a chapter and a laboratory, one of which takes names from the other."""
+    (tmp_path / "made").mkdir()
+    for name, cells in {"chapter": CHAPTER, "laboratory": OTHER}.items():
+        (tmp_path / "made" / f"{name}.ipynb").write_text(json.dumps({"cells": cells}), "utf8")
+    return tmp_path
+
+
+def take(what, value, book, chapter="made.chapter"):
+    """Whether a claim of this value, in a notebook that takes this from another, is from the record."""
+    code = f"from tformer_book.{chapter} import {what}"
+    return from_record([cell(code), cell(f"claim('x', {value}, (0, 1), 'words')", "x")], book) == {"x"}
+
+
+@pytest.mark.parametrize(
+    ("what", "value", "recorded"),
+    [
+        ("loss", "loss / 2", True),
+        ("loss as found", "found", True),
+        ("best", "best('a')", True),
+        ("best", "max(map(best, ('a', 'b')))", True),
+        ("rows", "rows[0]", True),
+        ("lab, math", "math.log(lab['a'])", True),
+        ("mean, lab", "mean(lab['a'])", True),
+        ("score", "score", False),
+        ("score, loss", "loss - score", False),
+        ("model, lab", "model(lab['a'])", False),
+        ("run", "run('a')", False),
+        ("best, model", "best(model)", False),
+        ("STEPS", "STEPS / 2", False),
+        ("Row", "Row()", False),
+        ("lost", "lost", False),
+        ("lost, loss", "lost(loss)", False),
+    ],
+)
+def test_a_name_from_another_notebook_is_followed_into_it(book, what, value, recorded):
+    assert take(what, value, book) == recorded
+
+
+def test_it_is_followed_through_several(book):
+    assert take("low", "low", book, "made.laboratory")
+    assert take("good", "good('a')", book, "made.laboratory")
+    assert not take("gap", "gap", book, "made.laboratory")
+
+
+def test_another_value_of_the_name_counts_here(book):
+    after = "from tformer_book.made.chapter import loss, best\nfrom tformer_lib.training import fit\n"
+    for code, value in (("loss = fit(3)", "loss"), ("def best(name):\n    return fit(3)", "best('a')")):
+        last = cell(f"claim('x', {value}, (0, 1), 'words')", "x")
+        assert from_record([cell(after + code), last], book) == set()
+
+
+def test_a_notebook_as_a_whole_and_a_circle_of_them_stay_unmarked(book):
+    assert not take("chapter", "chapter.loss", book, "made")
+    (book / "made" / "one.ipynb").write_text(
+        json.dumps({"cells": [cell("from tformer_book.made.two import x\ny = x")]})
+    )
+    (book / "made" / "two.ipynb").write_text(
+        json.dumps({"cells": [cell("from tformer_book.made.one import y\nx = y")]})
+    )
+    assert not take("x", "x", book, "made.two")
+
+
+def takes_records(path):
+    """Whether a notebook, or one that it takes from, reads a recorded file."""
+    files = [path, *taken_by(path)]
+    sources = ("".join(c["source"]) for file in files for c in read_cells(file) if c["cell_type"] == "code")
+    return any("recorded(" in source for source in sources)
+
+
+@pytest.mark.parametrize("path", notebooks(), ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_the_book(path):
     """A page without a record marks nothing; what a sentence calls recorded is followed to a record."""
-    cells = json.loads(path.read_text("utf8"))["cells"]
+    cells = read_cells(path)
     found, said = dict(made_of(cells)), {claim["name"]: claim["text"] for claim in claims_in(cells)}
-    if not any("recorded(" in "".join(c["source"]) for c in cells if c["cell_type"] == "code"):
+    if not takes_records(path):
         assert not from_record(cells)
     lost = [name for name, text in said.items() if text.startswith("recorded ") and not found[name] & RECORD]
     assert lost == []
 
 
 def test_a_chapter_that_has_both():
-    cells = json.loads((ROOT / "book/modern_decoder/chapter.ipynb").read_text("utf8"))["cells"]
-    names = from_record(cells)
+    (chapter,) = [each for each in chapters() if each.name == "modern_decoder"]
+    names = set().union(*(from_record(read_cells(path)) for path in chapter.notebooks))
     old = {"modern.rung_muon", "modern.back_qk_norm", "modern.race_time", "modern.smol_wiki"}
     assert old <= names  # from functions, loops and comprehensions
     assert not names & {"modern.ahead", "modern.sure", "modern.muon", "modern.lowest", "modern.mixture_live"}

@@ -13,6 +13,7 @@ from tformer_book.kit.experiments.portable import (
     gather,
     keep,
     matrix,
+    most_loops,
     read,
     summary,
     table,
@@ -104,6 +105,26 @@ def test_what_was_found_is_kept_until_the_notebook_changes(tmp_path, monkeypatch
     write("a", "one")
     assert not done(first, "a")
     assert "a" not in gather([first, second], ["a", "b"])[0]["notebooks"]
+
+
+def test_a_chapter_costs_half_of_what_others_may():
+    names = ("attention/chapter", "attention/laboratory", "inside/sinks", "attention/exercises")
+    assert [most_loops(name) for name in names] == [200, 400, 400, 400]
+
+
+@pytest.mark.parametrize(("loops", "code"), [(200.0, 0), (201.0, 1)])
+def test_a_chapter_that_costs_more_is_told(tmp_path, monkeypatch, loops, code):
+    monkeypatch.setattr(portable, "ROOT", tmp_path)
+    monkeypatch.setattr(portable, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(portable, "KEPT", tmp_path / "results" / "kept.json")
+    monkeypatch.setattr(portable, "calibrate", lambda *_: 0.5)
+    costs = {"a/chapter": loops / 2, "a/laboratory": 199.0}
+    monkeypatch.setattr(portable, "run", lambda *_: {name: Run(s, 1) for name, s in costs.items()})
+    (tmp_path / "book" / "a").mkdir(parents=True)
+    paths = [tmp_path / "book" / f"{name}.ipynb" for name in costs]
+    for path in paths:
+        path.write_text(json.dumps({"cells": []}))
+    assert portable.main([*map(str, paths), "--only", "all,", "1 thread"]) == code
 
 
 def test_readme_shows_what_is_recorded():
