@@ -96,7 +96,8 @@ def companions(folder: Path, told: dict, page: str) -> tuple[tuple[str, ...], bo
     """Which notebooks lie beside a chapter's own: its laboratories, and whether there are exercises.
 
     Raises:
-        ValueError: if a notebook is there that chapter.yml does not name, or the other way round.
+        ValueError: if a notebook is there that chapter.yml does not name, or the other way round; or if a
+            module has a laboratory's name, so that nothing could be imported from the notebook.
     """
     there = {path.stem for path in folder.glob("*.ipynb")} - {page}
     named = [str(name) for name in told.get("laboratories", [LABORATORY] if LABORATORY in there else [])]
@@ -106,6 +107,9 @@ def companions(folder: Path, told: dict, page: str) -> tuple[tuple[str, ...], bo
     strange = sorted(f"{name}.ipynb" for name in there - {*named, EXERCISES})
     if strange:
         raise ValueError(f"{folder / FILE} does not name among its laboratories: {', '.join(strange)}")
+    modules = [name for name in named if (folder / f"{name}.py").exists() or (folder / name).is_dir()]
+    if modules:
+        raise ValueError(f"{folder} has modules named as laboratories: {', '.join(modules)}")
     return tuple(named), EXERCISES in there
 
 
