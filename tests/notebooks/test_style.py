@@ -44,6 +44,15 @@ def test_a_chapter_has_a_laboratory_and_exercises(chapter):
     assert chapter.exercises
 
 
+@pytest.mark.parametrize("chapter", chapters(), ids=lambda chapter: chapter.name)
+def test_other_notebooks_can_take_names_from_a_laboratory(chapter):
+    """An import finds a module of the name first: none has a name that a notebook has, but for exercises."""
+    names = (chapter.page, *chapter.laboratories)
+    taken = [f"{name}.py" for name in names if (chapter.folder / f"{name}.py").exists()]
+    taken += [name for name in names if (chapter.folder / name).is_dir()]
+    assert taken == []
+
+
 def test_every_bibliography_entry_is_used(book):
     pages = [path.read_text("utf8") for path in (ROOT / "book").rglob("*.md")]
     used = cited("\n".join(pages)).union(*(page.cited() for page in PAGES))
