@@ -16,6 +16,7 @@ import json
 import re
 from collections.abc import Iterator
 from html import escape
+from itertools import dropwhile, takewhile
 from pathlib import Path
 
 from docutils import nodes
@@ -263,10 +264,15 @@ class Joining:
         self.put()
 
     def claims_come(self, later: list[nodes.Node]) -> bool:
-        """Whether claims follow, after a paragraph or two, on a table that has none."""
-        says = [isinstance(node, nodes.paragraph) for node in later[:3]]
-        after = says.index(False) if False in says else 0
-        return bool(self.shown and after and isinstance(later[after], claims_fold))
+        """Whether what stands above, a table for instance, has its claims after a paragraph or two.
+
+        After one paragraph they may be those of the next table too.
+        """
+        said = len(list(takewhile(lambda node: isinstance(node, nodes.paragraph), later)))
+        rest = later[said:]
+        if said == 1:
+            rest = list(dropwhile(lambda n: closed_code(n) and not has_figure(n), rest))
+        return bool(self.shown and said in (1, 2) and rest and isinstance(rest[0], claims_fold))
 
     @property
     def last(self) -> nodes.Node | None:
@@ -279,7 +285,7 @@ class Joining:
             self.children.append(cell)
         elif self.last is self.setup and not self.waiting and cell["prompt_show"] == self.last["prompt_show"]:
             take(self.last, [cell])
-        elif list(cell.findall(nodes.figure)):
+        elif has_figure(cell):
             before, self.waiting = self.waiting[self.shown :], self.waiting[: self.shown]
             self.put()
             take(cell, before, first=True)
@@ -292,9 +298,8 @@ class Joining:
 
     def add_claims(self, fold: claims_fold) -> None:
         """Claims: the code that waits goes into their fold, and so do claims right above."""
-        code = [
-            nodes.container("", *c.children, nb_element="cell_code", classes=["cell"]) for c in self.waiting
-        ]
+        cell = {"nb_element": "cell_code", "classes": ["cell"]}
+        code = [nodes.container("", *waits.children, **cell) for waits in self.waiting]
         if isinstance(self.last, claims_fold) and not self.shown:
             self.last["claims"] = self.last["claims"] + fold["claims"]
             self.last.extend([*code, *fold.children])
@@ -307,12 +312,7 @@ class Joining:
 
     def put(self) -> None:
         """Gives the code that waits a fold: the figure's above it, or one of its own."""
-        if (
-            self.waiting
-            and not self.shown
-            and closed_code(self.last)
-            and list(self.last.findall(nodes.figure))
-        ):
+        if not self.shown and closed_code(self.last) and has_figure(self.last):
             take(self.last, self.waiting)
         elif self.waiting:
             fold = self.waiting[0]
@@ -328,6 +328,11 @@ def closed_code(cell: nodes.Node | None) -> bool:
         and cell.get("nb_element") == "cell_code"
         and cell.get("hide_mode") == "input"
     )
+
+
+def has_figure(cell: nodes.container) -> bool:
+    """Whether a cell shows a figure."""
+    return bool(list(cell.findall(nodes.figure)))
 
 
 def take(fold: nodes.container, cells: list[nodes.container], *, first: bool = False) -> None:
