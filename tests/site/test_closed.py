@@ -61,10 +61,10 @@ def nested(site):
 
 
 OPEN_AROUND = """row => {
-  const folds = [];
-  for (let fold = row.closest('details'); fold; fold = fold.parentElement.closest('details')) folds.push(fold);
-  const {top, bottom} = row.getBoundingClientRect();
-  return [folds.length >= 3 && folds.every(fold => fold.open), row.matches(':target'), top > 0 && bottom < innerHeight];
+  const folds = [], {top, bottom} = row.getBoundingClientRect();
+  for (let one = row; one; one = one.parentElement) if (one.matches('details')) folds.push(one);
+  const open = folds.length >= 3 && folds.every(fold => fold.open);
+  return [open, row.matches(':target'), top > 0 && bottom < innerHeight];
 }"""
 
 
