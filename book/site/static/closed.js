@@ -92,7 +92,7 @@ window.tformerClosed = (() => {
   }, true);
   // From another page, by hand, or by a script: the browser has looked for it in vain, and is sent once more.
   const arrive = (goes) => {
-    const seen = document.querySelector(":target")?.checkVisibility();
+    const seen = document.querySelector(":target")?.getClientRects().length > 0;
     const target = location.hash.length > 1 && open(location.hash);
     if (!target || (seen && !goes)) return; // going back, the browser knows how far one had read
     if (!target.matches(":target")) location.replace(location.hash);
@@ -112,8 +112,9 @@ window.tformerClosed = (() => {
   });
 
   // Words that Sphinx marks on the page that its search leads to: it forgets them when it has marked them.
-  const asked = (localStorage.getItem("sphinx_highlight_terms") || new URLSearchParams(location.search).get("highlight") || "")
-    .toLowerCase().split(/\s+/).filter(Boolean);
+  let asked = new URLSearchParams(location.search).get("highlight") || "";
+  try { asked = localStorage.getItem("sphinx_highlight_terms") || asked; } catch { /* forbidden: then nothing asks */ }
+  asked = asked.toLowerCase().split(/\s+/).filter(Boolean);
   each((root) => {
     if (root === document || typeof _highlightText === "undefined") return;
     for (const word of asked) _highlightText(root, word, "highlighted");
