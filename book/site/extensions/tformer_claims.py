@@ -174,6 +174,7 @@ def fold_claims(app: Sphinx, doctree: nodes.document) -> None:
             place = parent.index(run[-1][0]) + 1
             for node in code:
                 parent.remove(node)
+                node.attributes.pop("hide_mode", None)  # it needs no fold in the fold
             parent.insert(place - len(code), claims_fold("", *code, claims=claims))
     for block in doctree.findall(nodes.literal_block):
         take_off_title(block)
