@@ -107,6 +107,7 @@ def test_what_is_closed_says_what_is_in_it(site, path):
     assert titles
     assert not [" ".join(words) for words in titles if not words or words[:3] == ["Show", "code", "cell"]]
     assert page.xpath("//summary[@aria-label='Toggle hidden content']") == []
+    assert "Hide code cell" not in page.xpath("string(//article)")
     if path != chapter_pages()[0]:
         assert "Setup: imports" in page.xpath("string(//details[contains(@class, 'hide')][1]/summary)")
 

@@ -215,15 +215,15 @@ class CellPrompts(SphinxPostTransform):
     formats = ("html",)
 
     def run(self, **kwargs) -> None:
-        """Changes the prompts that the notebooks leave as they are."""
+        """Changes the prompts that the notebooks leave as they are; open it is named as closed."""
         for cell in self.document.findall(nodes.container):
-            if not cell.get("hide_mode") or not cell.get("prompt_show", "").startswith(PROMPT):
+            if not cell.get("hide_mode") or "prompt_show" not in cell:
                 continue
-            source = next(iter(cell.findall(nodes.literal_block)), None)
-            words = (
-                "Output" if cell["hide_mode"] == "output" else what_is_in(source.astext() if source else "")
-            )
-            cell["prompt_show"] = cell["prompt_hide"] = words
+            if cell["prompt_show"].startswith(PROMPT):
+                source = next(iter(cell.findall(nodes.literal_block)), None)
+                code = what_is_in(source.astext() if source else "")
+                cell["prompt_show"] = "Output" if cell["hide_mode"] == "output" else code
+            cell["prompt_hide"] = cell["prompt_show"]
 
 
 class JoinedCells(SphinxPostTransform):
