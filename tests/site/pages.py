@@ -9,6 +9,15 @@ from chapters import chapters
 
 ROOT = Path(__file__).resolve().parents[2]
 
+# Opens every fold, also those that come in with another; figures to touch stay closed.
+OPEN_ALL = """() => {
+  for (let closed; (closed = document.querySelectorAll('details:not([open], [data-try])')).length;)
+    for (const fold of closed) {
+      window.tformerClosed?.fill(fold);
+      fold.open = true;
+    }
+}"""
+
 
 def toc_pages() -> list[str]:
     """The pages of _toc.yml, in order, as paths in the site."""

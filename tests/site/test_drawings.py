@@ -3,7 +3,7 @@
 import pytest
 
 from tests.book.kit.drawings.examples import EXAMPLES
-from tests.site.pages import ROOT, toc_pages
+from tests.site.pages import OPEN_ALL, ROOT, toc_pages
 from tformer_book.kit.drawings.cards import card
 
 PAPER = {"light": ("#ffffff", "#222832"), "dark": ("#121212", "#ced6dd")}  # the theme's page and text
@@ -150,7 +150,7 @@ def drawn_pages() -> list[str]:
 def test_drawings_on_pages_can_be_read(visit, path):
     """In each colour and width; the page is loaded once."""
     page = visit(path, width=SETTINGS[0][1]).page
-    page.evaluate("for (const fold of document.querySelectorAll('details:not([data-try])')) fold.open = true")
+    page.evaluate(OPEN_ALL)
     for scheme, width in sorted(SETTINGS, key=lambda setting: setting[1]):  # a new width is what takes long
         page.set_viewport_size({"width": width, "height": 900})
         page.evaluate("scheme => { document.documentElement.dataset.theme = scheme }", scheme)

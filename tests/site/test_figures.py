@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from tests.site.pages import ROOT, eventually
+from tests.site.pages import OPEN_ALL, ROOT, eventually
 
 sys.path.insert(0, str(ROOT / "book" / "site" / "extensions"))
 import tformer_dark
@@ -100,7 +100,7 @@ def test_type_in_figures_is_as_large_as_the_page_s(visit, width, low, high):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_each_theme_shows_and_loads_its_own_picture_when_it_comes_into_view(visit, scheme):
     page = visit(PAGE, scheme=scheme, alone=True).page  # no picture is at hand
-    page.evaluate("document.querySelectorAll('details').forEach(fold => fold.open = true)")
+    page.evaluate(OPEN_ALL)
     loaded = "performance.getEntriesByType('resource').map(e => e.name).filter(n => /fig-.*svg/.test(n))"
     shown = page.evaluate(f"{SHOWN}.map(i => i.src)")
     assert shown

@@ -12,7 +12,7 @@ import playwright.sync_api
 import pytest
 from fontTools.ttLib import TTFont
 
-from tests.site.pages import chapter_pages, toc_pages
+from tests.site.pages import OPEN_ALL, chapter_pages, toc_pages
 
 AXE = Path(axe_playwright_python.__file__).parent / "axe.min.js"
 PAGES = [*toc_pages(), "search.html", "genindex.html", "_modules/tformer_lib/core/attention.html"]
@@ -116,11 +116,10 @@ KINDS = [
     if re.search(r"\b(index|attention/chapter|vit/chapter|glossary|claims|core|search)\.html", path)
 ]
 UNFOLD = """() => {
-  for (const fold of document.querySelectorAll('details')) {
-    if (fold.dataset.try) fold.open = false; // so that it opens, and starts, wherever it stands
+  for (const fold of document.querySelectorAll('details[data-try]')) {
+    fold.open = false; // so that it opens, and starts, wherever it stands
     fold.open = true;
   }
-  for (const button of document.querySelectorAll('.toggle-hidden > button.toggle-button')) button.click();
 }"""
 STARTED = """() => [...document.querySelectorAll('tformer-live')].every(
   figure => figure.querySelector('.tl-said')?.textContent)"""
@@ -158,6 +157,7 @@ def violations(page, scheme: str, *, code: bool = True) -> list[str]:
 
 def unfold(page) -> None:
     """Opens every fold, and waits for the figures to touch that start with it."""
+    page.evaluate(OPEN_ALL)
     page.evaluate(UNFOLD)
     page.wait_for_function(STARTED)
 
@@ -307,6 +307,33 @@ def test_a_chapter_is_light(visit, address, path, record_property):
     heaviest = sorted(sizes.items(), key=lambda item: -item[1])[:6]
     print(f"{path}: {sum(sizes.values()) / 1000:.0f} kB, {heaviest}")
     assert sum(sizes.values()) <= 500_000, heaviest
+
+
+# What a page asks of a browser before anything is opened, and of a reader: lines that open something.
+SIZE = """() => {
+  const apart = '#laboratory, #exercises'; // parts of a chapter that are not its core
+  const titles = [...document.querySelectorAll('article summary')].filter(title => title.checkVisibility());
+  return {
+    nodes: document.querySelectorAll('*').length,
+    folds: titles.filter(title => !title.closest(apart)).length,
+    all_folds: titles.length,
+    held: document.querySelectorAll('noscript.tformer-closed').length,
+    screens: document.scrollingElement.scrollHeight / innerHeight,
+  };
+}"""
+MOST_NODES, MOST_FOLDS = 15_000, 20
+
+
+@pytest.mark.parametrize("path", chapter_pages())
+def test_a_page_is_small_until_something_is_opened(visit, path, record_property):
+    page = visit(path, width=1440).page
+    found = page.evaluate(SIZE)
+    print(path, found)
+    for name, value in found.items():
+        record_property(name, value)
+    assert found["nodes"] <= MOST_NODES
+    assert found["folds"] <= MOST_FOLDS
+    assert found["held"] == 0  # not even as text in the page
 
 
 @pytest.mark.parametrize("path", [chapter_pages()[2], chapter_pages()[-3]])

@@ -66,18 +66,20 @@ def test_a_solution_opens_wherever_its_title_is_clicked(visit, width):
     assert page.evaluate("location.hash").startswith("#ex-")
 
 
-def test_a_solution_opens_by_keyboard_and_by_a_link_to_it(visit):
+def test_a_solution_opens_by_keyboard_and_by_a_link_to_it(site, visit):
     page = visit(CHAPTER).page
     for kind in ("exercise", "solution"):
         fold = page.locator(f"details.{kind}").first
         fold.locator("> summary").focus()
         page.keyboard.press("Enter")
         assert fold.evaluate("fold => fold.open")
-    second = page.locator("details.solution").nth(1)
-    assert not second.is_visible()
-    page.evaluate("anchor => { location.hash = anchor }", second.get_attribute("id"))
-    page.wait_for_function("document.querySelectorAll('details.solution')[1].open")
-    assert second.is_visible()
+    anchor = lxml.html.parse(site / CHAPTER).xpath("//details[contains(@class, 'solution')]/@id")[1]
+    second = page.locator(f"details#{anchor}")
+    assert second.count() == 0
+    page.evaluate("anchor => { location.hash = anchor }", anchor)
+    second.wait_for()
+    assert second.evaluate("fold => fold.open && fold.matches(':target')")
+    eventually(page, lambda: 0 <= second.bounding_box()["y"] < 200)
 
 
 @pytest.mark.parametrize("path", [f"{c.docname}.html" for c in chapters() if c.pattern])
@@ -94,7 +96,8 @@ def test_an_exercise_says_what_it_is_and_holds_its_solution(site, path):
         )
     solutions = page.xpath("//details[contains(@class, 'solution')]")
     assert len(solutions) >= len(exercises) - 1
-    assert [s.get("id") for s in solutions if "exercise" not in s.getparent().get("class", "")] == []
+    within = "ancestor::details[contains(@class, 'exercise')]"
+    assert [s.get("id") for s in solutions if not s.xpath(within)] == []
 
 
 @pytest.mark.parametrize("path", chapter_pages())
@@ -104,21 +107,29 @@ def test_what_is_closed_says_what_is_in_it(site, path):
     assert titles
     assert not [" ".join(words) for words in titles if not words or words[:3] == ["Show", "code", "cell"]]
     assert page.xpath("//summary[@aria-label='Toggle hidden content']") == []
+    assert "Hide code cell" not in page.xpath("string(//article)")
     if path != chapter_pages()[0]:
         assert "Setup: imports" in page.xpath("string(//details[contains(@class, 'hide')][1]/summary)")
 
 
 @pytest.mark.parametrize("path", chapter_pages())
-def test_neighbours_that_show_nothing_but_code_are_one_fold(site, path):
+def test_what_is_closed_with_nothing_between_is_one_fold(site, path):
+    """Below what it is of; the code of a figure, which opens from its caption, stands above it."""
     page = lxml.html.parse(site / path)
-    closed = "div[contains(@class, 'cell') and details[contains(@class, 'above-input')]]"
-    bare = page.xpath(f"//{closed}[not(div[contains(@class, 'cell_output')])]")
-    assert bare
-    for place, cell in enumerate(bare):
-        after = cell.getnext()
-        if after is not None and after.xpath(f"self::{closed}") and not after.xpath(".//figure"):
-            words = [" ".join(c.xpath("string(.//summary/p)").split()) for c in (cell, after)]
-            assert (place, words[0], words[1] != words[0]) == (0, "Setup: imports", True)
+    code = "details[contains(@class, 'above-input')]"
+    closed = page.xpath(f"//div[contains(@class, 'cell') and {code}]")
+    assert closed
+    for place, cell in enumerate(closed):
+        figure, after = cell.xpath(".//figure"), cell.getnext()
+        assert figure or cell.xpath("./div[contains(@class, 'cell_output')]") == []
+        if figure or after is None or place == 0:  # the first is the page's setup
+            continue
+        assert after.get("class") != "tformer-claims"
+        if after in closed:
+            shown = cell.getprevious()
+            assert after.xpath(".//figure"), after.xpath("string(.//summary/p)")
+            assert shown is not None  # whose code does not belong to the figure
+            assert shown.xpath("self::div[contains(@class, 'cell')]/div[contains(@class, 'cell_output')]")
 
 
 @pytest.fixture(scope="module")
@@ -139,24 +150,72 @@ def closed_cell(title, shown=None):
 
 
 def test_code_is_joined_in_its_order_and_named(reading):
-    titles = ["Setup: imports", "Setup: imports", "Code: f, g", "Code", "Code of the table"]
-    folds = [closed_cell(title) for title in titles[:-1]]
-    folds.append(closed_cell(titles[-1], nodes.paragraph()))
-    folds += [closed_cell("Code: data"), closed_cell("Code: the figure", nodes.figure())]
-    folds += [closed_cell(f"Code: part {i}") for i in (1, 2, 3, 4, 4)]
-    section = nodes.section("", *folds)
+    parts = [f"Code: part {i}" for i in (1, 2, 3, 4, 4)]
+    assert joined(
+        reading,
+        *map(closed_cell, ("Setup: imports", "Setup: imports", "Code: f, g", "Code")),
+        closed_cell("Code of the table", nodes.paragraph("", "a table")),
+        closed_cell("Code: data"),
+        closed_cell("Code: the figure", nodes.figure()),
+        nodes.paragraph("", "text"),
+        *map(closed_cell, parts),
+    ) == [
+        ("Setup: imports", ["Setup: imports", "Setup: imports"]),
+        "a table",
+        ("Code: f, g; the table", ["Code: f, g", "Code", "Code of the table"]),
+        ("Code: data; the figure", ["Code: data", "Code: the figure"]),
+        "text",
+        ("Code: part 1; part 2; …; part 4", parts),
+    ]
+
+
+def test_code_goes_into_the_claims_that_follow(reading):
+    setup, text = closed_cell("Setup: imports"), nodes.paragraph("", "text")
+    table = closed_cell("Code: the table", nodes.paragraph("", "a table"))
+    found = joined(reading, setup, closed_cell("Code: f"), table, claims("a", "b"))
+    code = ["Code: f", "Code: the table", "claims a, b"]
+    assert found[1:] == ["a table", ("The 2 numbers behind this, and the code", code)]
+    # Also after a paragraph, or two; and claims with nothing shown between are together.
+    setup, table = (
+        closed_cell("Setup: imports"),
+        closed_cell("Code: the table", nodes.paragraph("", "a table")),
+    )
+    found = joined(reading, setup, table, text, claims("a"), closed_cell("Code: g"), claims("b"))
+    code = ["Code: the table", "claims a", "Code: g", "claims b"]
+    assert found[1:] == ["a table", "text", ("The 2 numbers behind this, and the code", code)]
+    # Claims of a figure open from its caption, as its code does.
+    setup, figure = closed_cell("Setup: imports"), closed_cell("Code: a figure", nodes.figure())
+    found = joined(reading, setup, figure, claims("a", "b"))
+    assert found[1:] == [
+        ("Code: a figure", ["Code: a figure"]),
+        ("The 2 numbers behind this", ["claims a, b"]),
+    ]
+
+
+def claims(*names):
+    from tformer_claims import claims_fold
+
+    made = [{"name": name, "text": name, "value": 1, "low": 1, "high": 1, "unit": ""} for name in names]
+    code = f"claims {', '.join(names)}"
+    return claims_fold("", nodes.container("", nodes.literal_block(code, code)), claims=made)
+
+
+def joined(reading, *children):
+    """What becomes of them: folds by title and code, else what is shown."""
+    from tformer_claims import claims_fold, summary
+
     document = new_document("a chapter")
+    section = nodes.section("", *children)
     document += section
     reading.JoinedCells(document).run()
-    found = [(c["prompt_show"], [code.astext() for code in c[0].children]) for c in section.children]
-    assert found == [
-        ("Setup: imports", titles[:2]),
-        ("Code: f, g; the table", titles[2:]),
-        ("Code: data", ["Code: data"]),
-        ("Code: the figure", ["Code: the figure"]),
-        ("Code: part 1; part 2; …; part 4", [f"Code: part {i}" for i in (1, 2, 3, 4, 4)]),
-    ]
-    assert section[1][1]["nb_element"] == "cell_code_output"
+    found = []
+    for node in section.children:
+        code = [block.astext() for block in node.findall(nodes.literal_block)]
+        if isinstance(node, claims_fold):
+            found.append((summary(node["claims"]) + ", and the code" * bool(node.get("more")), code))
+        else:
+            found.append((node["prompt_show"], code) if "prompt_show" in node else node.astext())
+    return found
 
 
 # --- the bibliography ---

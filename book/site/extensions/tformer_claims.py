@@ -1,8 +1,9 @@
 """Claims on the site: a quiet fold with one small table for what stands together.
 
 A run of cells that only hold claims, without prose between them, becomes one closed
-fold: a table of the numbers, and below it the code that computes them. A cell that
-shows something else as well keeps its place; its claims open the run that follows it.
+fold: a table of the numbers, and below it the code that computes them; closed code that
+stands before it comes in too (tformer_reading.py). A cell that shows something else as
+well keeps its place; its claims open the run that follows it.
 A cell titled as these are, which computes for them or asserts, goes into the fold too.
 The titles are for Jupyter and Colab and are taken off. A number that rests on recorded
 files alone is marked as one from the record.
@@ -67,6 +68,28 @@ def head(*classes: str) -> str:
     return f'<table class="{names}"><thead><tr>{cells}</tr></thead>'
 
 
+class claims_fold(nodes.General, nodes.Element):  # noqa: N801  docutils' names are small
+    """The fold: its `claims`, and as children the cells that hold them.
+
+    With `more` it holds code that stood before it, and says so.
+    """
+
+
+def visit_fold(translator, node: claims_fold) -> None:
+    """Opens it: closed, with its table."""
+    claims = node["claims"]
+    rows = "".join(row(claim, f"claim-{claim['name']}") for claim in claims)
+    table = f"{head()}<tbody>{rows}</tbody></table>" if rows else ""
+    words = summary(claims) + ", and the code" * bool(node.get("more"))
+    start = f'<details class="tformer-claims" data-numbers="{len(claims)}">'
+    translator.body.append(f"{start}<summary>{words}</summary>{table}")
+
+
+def depart_fold(translator, node: claims_fold) -> None:
+    """Closes it."""
+    translator.body.append("</details>")
+
+
 def summary(claims: list[dict]) -> str:
     """What the closed fold says: the number, or how many there are."""
     if not claims:
@@ -78,15 +101,6 @@ def summary(claims: list[dict]) -> str:
     if 0 < recorded < len(claims):
         which = f", {recorded} of them {RECORDED}"
     return f"The {len(claims)} numbers behind this{which}"
-
-
-def fold(claims: list[dict], code: list[nodes.Element]) -> list[nodes.Node]:
-    """The fold, closed: a table of the claims over the cells that hold them."""
-    rows = "".join(row(claim, f"claim-{claim['name']}") for claim in claims)
-    table = f"{head()}<tbody>{rows}</tbody></table>" if rows else ""
-    start = f'<details class="tformer-claims"><summary>{summary(claims)}</summary>{table}'
-    raw = (nodes.raw("", text, format="html") for text in (start, "</details>"))
-    return [next(raw), *code, next(raw)]
 
 
 def is_claim(node: nodes.Node) -> bool:
@@ -158,17 +172,17 @@ def fold_claims(app: Sphinx, doctree: nodes.document) -> None:
                 strip(node)
             code = [node for node, cell in run if only_claims(cell) or titled(cell)]
             place = parent.index(run[-1][0]) + 1
-            folded = fold(claims, code)
             for node in code:
                 parent.remove(node)
-            place -= len(code)
-            parent[place:place] = folded
+                node.attributes.pop("hide_mode", None)  # it needs no fold in the fold
+            parent.insert(place - len(code), claims_fold("", *code, claims=claims))
     for block in doctree.findall(nodes.literal_block):
         take_off_title(block)
 
 
 def setup(app: Sphinx) -> dict:
     """Connects the handler and adds the style of the folds and what opens them."""
+    app.add_node(claims_fold, html=(visit_fold, depart_fold))
     app.connect("doctree-read", fold_claims)
     app.add_css_file("claims.css")
     app.add_js_file("claims.js", defer="defer")

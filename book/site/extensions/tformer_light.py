@@ -24,6 +24,7 @@ ADDRESS = re.compile(r'\b(?:href|src)="([^"?#]*)')
 
 # What a page must hold to have use for a script.
 USED_BY = {
+    "claims.js": "tformer-filter",
     "clipboard.min.js": 'class="highlight',
     "copybutton.js": 'class="highlight',
     "design-tabs.js": "sd-tab-set",

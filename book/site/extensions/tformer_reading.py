@@ -4,7 +4,8 @@
 - A box of the class `dropdown` or `toggle` is a `<details>`: its whole title opens it,
   without a script too. So is an exercise: the title says how hard it is, and the
   solution lies in it.
-- A cell's fold says what is in it; neighbours that show nothing but code are one fold.
+- A cell's fold says what is in it, and stands below what the cell shows; what is closed
+  with nothing between is one fold.
 - The bibliography is labelled by author and year, and says which sections cite a work.
 - The sections of the chapter that is open stand in the sidebar, below its title.
 - `_static/previews/*.js` hold what links to terms, equations, figures and works show
@@ -15,6 +16,7 @@ import json
 import re
 from collections.abc import Iterator
 from html import escape
+from itertools import dropwhile, takewhile
 from pathlib import Path
 
 from docutils import nodes
@@ -26,6 +28,7 @@ from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx_exercise.nodes import is_exercise_node
+from tformer_claims import claims_fold
 from tformer_site import by_docname, companions
 
 PREVIEWS = "_static/previews"
@@ -212,50 +215,145 @@ class CellPrompts(SphinxPostTransform):
     formats = ("html",)
 
     def run(self, **kwargs) -> None:
-        """Changes the prompts that the notebooks leave as they are."""
+        """Changes the prompts that the notebooks leave as they are; open it is named as closed."""
         for cell in self.document.findall(nodes.container):
-            if not cell.get("hide_mode") or not cell.get("prompt_show", "").startswith(PROMPT):
+            if not cell.get("hide_mode") or "prompt_show" not in cell:
                 continue
-            source = next(iter(cell.findall(nodes.literal_block)), None)
-            words = (
-                "Output" if cell["hide_mode"] == "output" else what_is_in(source.astext() if source else "")
-            )
-            cell["prompt_show"] = cell["prompt_hide"] = words
+            if cell["prompt_show"].startswith(PROMPT):
+                source = next(iter(cell.findall(nodes.literal_block)), None)
+                code = what_is_in(source.astext() if source else "")
+                cell["prompt_show"] = "Output" if cell["hide_mode"] == "output" else code
+            cell["prompt_hide"] = cell["prompt_show"]
 
 
 class JoinedCells(SphinxPostTransform):
-    """Makes one fold of closed cells with nothing between them.
+    """Makes one fold of what is closed with nothing between, below what the cells show.
 
-    The last of them may show something, such as a table. But a figure, whose code opens
-    from its caption, keeps that to itself, and so does the page's setup.
+    Code goes into the fold of the claims that follow it. A figure, whose code opens from
+    its caption, takes what only prepares it; the page's setup stays by itself.
     """
 
     default_priority = 195  # they have names, and are not closed yet
     formats = ("html",)
 
     def run(self, **kwargs) -> None:
-        """Moves code into the fold of the cell that follows."""
+        """Changes the document."""
         cells = [c for c in self.document.findall(nodes.container) if closed_code(c)]
-        setup = cells[0] if cells else None
-        for cell in cells:
-            place = cell.parent.index(cell)
-            later = next(iter(cell.parent[place + 1 : place + 2]), None)
-            if later not in cells or output(cell) or list(later.findall(nodes.figure)):
-                continue
-            if cell is setup:
-                if later["prompt_show"] != cell["prompt_show"]:
-                    continue
-                setup = later
-            source(later)[:0] = source(cell).children
-            parts = [*cell.get("parts", parts_of(cell)), *parts_of(later)]
-            later["parts"] = list(dict.fromkeys(parts))
-            later["prompt_show"] = later["prompt_hide"] = joined(later["parts"])
-            cell.parent.remove(cell)
+        for parent in {id(cell.parent): cell.parent for cell in cells}.values():
+            if not isinstance(parent, claims_fold):
+                parent[:] = Joining(parent.children, cells[0]).children
 
 
-def closed_code(cell: nodes.container) -> bool:
+class Joining:
+    """The children of a node, with what is closed joined."""
+
+    def __init__(self, children: list[nodes.Node], setup: nodes.Node) -> None:
+        self.children: list[nodes.Node] = []
+        self.setup = setup
+        self.waiting: list[nodes.container] = []  # cells whose code has no place yet
+        self.shown = 0  # how many of them are of what stands above already
+        for place, node in enumerate(children):
+            if closed_code(node):
+                self.add_cell(node)
+            elif isinstance(node, claims_fold):
+                self.add_claims(node)
+            else:
+                if not self.claims_come(children[place:]):
+                    self.put()
+                self.children.append(node)
+        self.put()
+
+    def claims_come(self, later: list[nodes.Node]) -> bool:
+        """Whether what stands above, a table for instance, has its claims after a paragraph or two.
+
+        After one paragraph they may be those of the next table too.
+        """
+        said = len(list(takewhile(lambda node: isinstance(node, nodes.paragraph), later)))
+        rest = later[said:]
+        if said == 1:
+            rest = list(dropwhile(lambda n: closed_code(n) and not has_figure(n), rest))
+        return bool(self.shown and said in (1, 2) and rest and isinstance(rest[0], claims_fold))
+
+    @property
+    def last(self) -> nodes.Node | None:
+        """What stands above."""
+        return self.children[-1] if self.children else None
+
+    def add_cell(self, cell: nodes.container) -> None:
+        """A closed cell: what it shows stands first, its code waits for a fold."""
+        if cell is self.setup:
+            self.children.append(cell)
+        elif self.last is self.setup and not self.waiting and cell["prompt_show"] == self.last["prompt_show"]:
+            take(self.last, [cell])
+        elif has_figure(cell):
+            before, self.waiting = self.waiting[self.shown :], self.waiting[: self.shown]
+            self.put()
+            take(cell, before, first=True)
+            self.children.append(cell)
+        else:
+            self.waiting.append(cell)
+            if output(cell):
+                self.children.append(without_code(cell))
+                self.shown = len(self.waiting)
+
+    def add_claims(self, fold: claims_fold) -> None:
+        """Claims: the code that waits goes into their fold, and so do claims right above."""
+        cell = {"nb_element": "cell_code", "classes": ["cell"]}
+        code = [nodes.container("", *waits.children, **cell) for waits in self.waiting]
+        if isinstance(self.last, claims_fold) and not self.shown:
+            self.last["claims"] = self.last["claims"] + fold["claims"]
+            self.last.extend([*code, *fold.children])
+        else:
+            fold[:0] = code
+            self.children.append(fold)
+        if code:
+            self.last["more"] = True
+        self.waiting, self.shown = [], 0
+
+    def put(self) -> None:
+        """Gives the code that waits a fold: the figure's above it, or one of its own."""
+        if not self.shown and closed_code(self.last) and has_figure(self.last):
+            take(self.last, self.waiting)
+        elif self.waiting:
+            fold = self.waiting[0]
+            take(fold, self.waiting[1:])
+            self.children.append(fold)
+        self.waiting, self.shown = [], 0
+
+
+def closed_code(cell: nodes.Node | None) -> bool:
     """Whether a node is a cell whose code will be closed."""
-    return cell.get("nb_element") == "cell_code" and cell.get("hide_mode") == "input"
+    return (
+        isinstance(cell, nodes.container)
+        and cell.get("nb_element") == "cell_code"
+        and cell.get("hide_mode") == "input"
+    )
+
+
+def has_figure(cell: nodes.container) -> bool:
+    """Whether a cell shows a figure."""
+    return bool(list(cell.findall(nodes.figure)))
+
+
+def take(fold: nodes.container, cells: list[nodes.container], *, first: bool = False) -> None:
+    """Puts the code of cells into the fold of another, which names them."""
+    if not cells:
+        return
+    for cell in cells[::-1] if first else cells:
+        parts = [parts_of(cell), parts_of(fold)][:: 1 if first else -1]
+        place = 0 if first else len(source(fold))
+        source(fold)[place:place] = source(cell).children
+        fold["parts"] = list(dict.fromkeys([*parts[0], *parts[1]]))
+    fold["prompt_show"] = fold["prompt_hide"] = joined(fold["parts"])
+
+
+def without_code(cell: nodes.container) -> nodes.container:
+    """What a cell shows, which is taken from it: its code stays behind."""
+    shown = nodes.container("", nb_element="cell_code", classes=[*cell["classes"]])
+    for part in [c for c in cell.children if c.get("nb_element") == "cell_code_output"]:
+        cell.remove(part)
+        shown += part
+    return shown
 
 
 def source(cell: nodes.container) -> nodes.container:
@@ -270,6 +368,8 @@ def output(cell: nodes.container) -> bool:
 
 def parts_of(cell: nodes.container) -> list[str]:
     """What the title of a fold names: "a" of "Code: a" and of "Code of a"."""
+    if "parts" in cell:
+        return cell["parts"]
     words = re.sub(r"^(?:Code|Setup)(?:: | of |$)", "", cell["prompt_show"])
     return [words] if words else []
 

@@ -1,19 +1,3 @@
-// A link to a claim opens what it is folded in: the claim's own fold and, where there is one, a solution's.
-(() => {
-  const show = () => {
-    const name = decodeURIComponent(location.hash.slice(1));
-    const row = name.startsWith("claim-") && document.getElementById(name);
-    if (!row) return;
-    for (let fold = row.parentElement; fold; fold = fold.parentElement) {
-      if (fold.tagName === "DETAILS") fold.open = true;
-      if (fold.classList.contains("toggle-hidden")) fold.querySelector(".toggle-button")?.click();
-    }
-    row.scrollIntoView();
-  };
-  window.addEventListener("load", show); // after the folds of solutions are made
-  window.addEventListener("hashchange", show);
-})();
-
 // The table of all claims: rows that have every word asked for, in the chapter chosen.
 document.addEventListener("DOMContentLoaded", () => {
   const form = document.querySelector(".tformer-filter");

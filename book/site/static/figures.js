@@ -35,20 +35,22 @@
     dialog.showModal();
   };
 
-  for (const button of document.querySelectorAll(".tformer-files button")) {
-    const figure = button.closest("figure");
-    button.addEventListener("click", () => enlarge(figure, button));
-    figure.querySelector(".tformer-figure").addEventListener("click", () => enlarge(figure, button));
-  }
+  tformerClosed.each((root) => {
+    for (const button of root.querySelectorAll(".tformer-files button")) {
+      const figure = button.closest("figure");
+      button.addEventListener("click", () => enlarge(figure, button));
+      figure.querySelector(".tformer-figure").addEventListener("click", () => enlarge(figure, button));
+    }
+  });
 })();
 
-// The code that drew a figure opens below its caption, by a button there in place of a line above the figure.
+// The code that drew a figure and the numbers behind it open below its caption, by buttons there in place of lines.
 (() => {
-  const cells = ".bd-article div.cell:has(> details.hide.above-input):has(> .cell_output > figure:first-child > figcaption)";
-  for (const [n, cell] of document.querySelectorAll(cells).entries()) {
-    const fold = cell.querySelector(":scope > details");
+  const SHOWS = ".bd-article div.cell:has(> .cell_output > figure:first-child > figcaption)";
+  let named = 0;
+  const addButton = (cell, fold, words, says) => {
     const caption = cell.querySelector(":scope > .cell_output > figure > figcaption");
-    fold.id ||= `tformer-code-${n + 1}`;
+    fold.id ||= `tformer-code-${++named}`;
     let files = caption.querySelector(".tformer-files");
     if (!files) {
       files = document.createElement("span");
@@ -58,14 +60,29 @@
     }
     const button = document.createElement("button");
     button.type = "button";
-    button.textContent = "Code";
-    button.setAttribute("aria-label", `Code of ${caption.querySelector(".caption-number")?.textContent.trim() ?? "this figure"}`);
+    button.textContent = words;
+    button.setAttribute("aria-label", says(caption.querySelector(".caption-number")?.textContent.trim() ?? "this figure"));
     button.setAttribute("aria-controls", fold.id);
     const tell = () => button.setAttribute("aria-expanded", fold.open);
     button.addEventListener("click", () => (fold.open = !fold.open));
     fold.addEventListener("toggle", tell);
     tell();
     files.append(button);
-    cell.classList.add("tformer-code-below");
-  }
+  };
+  tformerClosed.each((root) => {
+    for (const cell of root.querySelectorAll(SHOWS)) {
+      const code = cell.querySelector(":scope > details.hide.above-input");
+      if (code) {
+        addButton(cell, code, "Code", (figure) => `Code of ${figure}`);
+        cell.classList.add("tformer-code-below");
+      }
+      let fold = cell.nextElementSibling;
+      if (fold?.matches("details[data-try]")) fold = fold.nextElementSibling;
+      const numbers = fold?.matches("details.tformer-claims") ? Number(fold.dataset.numbers) : 0;
+      if (!numbers) continue;
+      const words = numbers === 1 ? "1 number" : `${numbers} numbers`;
+      addButton(cell, fold, words, (figure) => `${words} behind ${figure}`);
+      fold.classList.add("tformer-by-button");
+    }
+  });
 })();

@@ -14,6 +14,13 @@
     undo.push(() => { owner[name] = before; });
   };
 
+  const open = fold => {
+    const within = fold.childElementCount > 1;
+    tformerClosed.fill(fold);
+    if (!within) undo.push(() => tformerClosed.putAway(fold));
+    set(fold, "open", true);
+  };
+
   const moveSolutions = article => {
     const solutions = article.querySelectorAll(".solution");
     if (!solutions.length) return;
@@ -79,8 +86,8 @@
     const article = document.querySelector("article.bd-article");
     if (undo.length || !article) return;
     set(document.documentElement.dataset, "theme", "light");
+    for (let folds; (folds = article.querySelectorAll(FOLDS)).length;) folds.forEach(open); // and those within them
     for (const image of article.querySelectorAll("img[loading='lazy']")) image.loading = "eager";
-    for (const fold of article.querySelectorAll(FOLDS)) set(fold, "open", true);
     moveSolutions(article);
     fit(article);
     runningHeads(article);

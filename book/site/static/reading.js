@@ -1,4 +1,4 @@
-// What makes a page easy to read: contents that say where one is, folds that open at a link, previews.
+// What makes a page easy to read: contents that say where one is, previews.
 
 // --- Where one is: the entry of the section in view is marked, in the contents and in the sidebar. ---
 (() => {
@@ -63,24 +63,13 @@
   pin();
 })();
 
-// --- A fold that a link leads to, or into, opens. ---
-(() => {
-  const open = () => {
-    const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    for (let fold = target; fold; fold = fold.parentElement?.closest("details")) if (fold.tagName === "DETAILS") fold.open = true;
-  };
-  addEventListener("hashchange", open);
-  open();
-})();
-
 // --- What once stood on a chapter's page and stands on its laboratory's or its exercises' now. ---
 (() => {
   const chapter = document.querySelector(".tformer-tabs a[aria-current='page']:first-child");
   const follow = () => {
     const hash = decodeURIComponent(location.hash.slice(1));
     const figure = new URLSearchParams(location.hash.slice(1)).get("try");
-    if (!hash || document.getElementById(hash)) return;
-    if (figure && document.querySelector(`[data-try="${CSS.escape(figure)}"]`)) return;
+    if (!hash || tformerClosed.find("id", hash) || (figure && tformerClosed.find("data-try", figure))) return;
     window.tformerElsewhere = ({ anchors, figures }) => {
       const page = figure ? figures[figure] : anchors[hash];
       if (page) location.replace(new URL(`${page}.html${location.hash}`, location.href));
@@ -171,16 +160,17 @@
     timer = setTimeout(hide, 250); // time to move into the box
   };
 
-  const article = document.querySelector(".bd-article");
-  for (const link of article?.querySelectorAll("a.internal[href*='#']:not(.headerlink)") || []) {
-    if (!KINDS.test(link.hash)) continue;
-    link.removeAttribute("title"); // the browser's own box would cover ours
-    link.addEventListener("pointerenter", (event) => event.pointerType === "mouse" && want(link, 200));
-    link.addEventListener("pointerleave", leave);
-    link.addEventListener("focus", () => link.matches(":focus-visible") && !touched && want(link, 100));
-    link.addEventListener("blur", leave);
-    link.addEventListener("click", hide);
-  }
+  tformerClosed.each((root) => {
+    for (const link of root.querySelectorAll(".bd-article a.internal[href*='#']:not(.headerlink)")) {
+      if (!KINDS.test(link.hash)) continue;
+      link.removeAttribute("title"); // the browser's own box would cover ours
+      link.addEventListener("pointerenter", (event) => event.pointerType === "mouse" && want(link, 200));
+      link.addEventListener("pointerleave", leave);
+      link.addEventListener("focus", () => link.matches(":focus-visible") && !touched && want(link, 100));
+      link.addEventListener("blur", leave);
+      link.addEventListener("click", hide);
+    }
+  });
   addEventListener("pointerdown", (event) => {
     touched = event.pointerType === "touch"; // a tap follows the link
     if (touched && !box.contains(event.target)) hide();

@@ -31,7 +31,7 @@
   // A link such as #try=soft-dictionary&q=7 opens the figure in that state.
   const fromLink = () => {
     const name = new URLSearchParams(location.hash.slice(1)).get("try");
-    const details = name && document.querySelector(`details[data-try="${CSS.escape(name)}"]`);
+    const details = name && tformerClosed.find("data-try", name);
     if (!details) return;
     for (let fold = details; fold; fold = fold.parentElement.closest("details")) fold.open = true; // those around it too
     if (!details.dataset.started) start(details);
@@ -48,17 +48,18 @@
     details.scrollIntoView({ block: "start" });
     watcher.observe(document.body);
   };
-  const all = document.querySelectorAll("details[data-try]");
   const watcher = new IntersectionObserver((seen) => {
     for (const { isIntersecting, target } of seen) if (isIntersecting && target.open) start(target);
   }, { rootMargin: "200px" });
-  for (const details of all) {
-    details.hidden = false; // without scripts there is only the drawing
-    details.addEventListener("toggle", () => details.open && start(details));
-    watcher.observe(details);
-  }
-  // Exercises link to a figure's drawing; with scripts, to the figure in the state of the exercise.
-  for (const link of document.querySelectorAll("a[data-opens]")) link.hash = link.dataset.opens;
+  tformerClosed.each((root) => {
+    for (const details of root.querySelectorAll("details[data-try]")) {
+      details.hidden = false; // without scripts there is only the drawing
+      details.addEventListener("toggle", () => details.open && start(details));
+      watcher.observe(details);
+    }
+    // Exercises link to a figure's drawing; with scripts, to the figure in the state of the exercise.
+    for (const link of root.querySelectorAll("a[data-opens]")) link.hash = link.dataset.opens;
+  });
   window.addEventListener("hashchange", fromLink);
   window.addEventListener("click", (event) => { // pressed again, where the link is in the address bar already
     if (event.target.closest?.("a[data-opens]")?.href === location.href) fromLink();
