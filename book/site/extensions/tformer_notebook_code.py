@@ -21,6 +21,7 @@ TITLE = re.compile(r"# ?@title\b[ \t]*(?P<words>.*)\n?")
 SETUP = "Setup: run this cell first"
 SOLUTION = "Solution"
 SUFFIX = "_solution"
+ITS_OWN = "The solution itself:"  # before what `check` says of it, which is not what the reader wrote
 INSTALLS = re.compile(r"try:\n(?:    .*\n)+except ImportError:.*\n(?:    .*\n)+")
 MAGIC = re.compile(r"(?m)^(\s*)[%!].*")
 KEPT_TAGS = ("answer", "grown", "hide-input", "solution")
@@ -140,8 +141,8 @@ def its_own_verdict(source: str) -> str:
             words = "".join(lines[first:last]).rstrip("\n")
             if "\n" in words:
                 words = "\n" + textwrap.indent(words, "    ") + ",\n"
-            lines[first:last] = [f'print("The solution itself:", {words.lstrip(" ")})\n']
-    return "".join(lines).rstrip("\n")
+            lines[first:last] = [f'print("{ITS_OWN}", {words.lstrip(" ")})\n']
+    return "".join(lines).rstrip("\n").replace("print(check(", f'print("{ITS_OWN}", check(')
 
 
 def setup(source: str, *, repository: str, release: str, packages: list[str]) -> str:

@@ -10,7 +10,7 @@ from sphinx.application import Sphinx
 from sphinx.util.logging import getLogger
 from tformer_chapters import FORM
 from tformer_findings import find
-from tformer_live import figures, numbered
+from tformer_live import ALONE, figures, numbered
 from tformer_site import chapter_number
 
 log = getLogger(__name__)
@@ -59,9 +59,17 @@ class SiteLinks:
         title, target = (explicit["title"], explicit["target"]) if explicit else (body, body)
         if name in ("ref", "numref") and self.number(target) and (name == "numref" or self.is_exercise(target)):
             return self.numbered(target, explicit["title"] if explicit else "", by_name=name == "ref")
-        shown = self.reference(name, title, target, explicit=bool(explicit))
+        known = self.app.tformer_references
+        key = name, body
+        if key not in known:
+            known[key] = self.found(name, title, target, explicit=bool(explicit))
+        return known[key]
+
+    def found(self, name: str, title: str, target: str, *, explicit: bool) -> str:
+        """What Sphinx makes of a reference, as Markdown."""
+        shown = self.reference(name, title, target, explicit=explicit)
         if shown is None:
-            self.warn(f"notebooks: {{{name}}}`{body}` leads nowhere")
+            self.warn(f"notebooks: {{{name}}}`{target}` leads nowhere")
             return title
         return self.markdown(shown)
 
@@ -95,15 +103,19 @@ class SiteLinks:
 
     def on_the_website(self, text: str, exercise: str) -> str:
         """The text, in which the first "website" opens the figure to touch, in the exercise's state."""
-        opened = next(
-            (
-                self.address(self.docname, urlencode({"try": name, **(figure["exercise"][exercise] or {})}))
-                for name, figure in self.live.items()
-                if exercise in figure.get("exercise", {})
-            ),
-            self.address(self.docname, exercise),
-        )
+        opened = self.address(self.docname, exercise)
+        for name, figure in self.live.items():
+            if exercise in figure.get("exercise", {}):
+                state = {"try": name, **(figure["exercise"][exercise] or {})}
+                opened = self.address(self.stands(name, figure), urlencode(as_script(state)))
         return WEBSITE.sub(lambda found: link(found[0], opened), text, count=1)
+
+    def stands(self, name: str, figure: dict) -> str:
+        """The page on which a figure to touch stands, this one if it does."""
+        there = [found[0] for label in figure["after"] if (found := numbered(self.env, "figure", label))]
+        if self.docname not in there and ALONE.endswith(name.replace("-", "_")):
+            return ALONE
+        return self.docname if self.docname in there or not there else there[0]
 
     def touch(self, label: str) -> str:
         """Where on the site the figure to touch behind a drawing is opened; empty if there is none."""
@@ -186,7 +198,7 @@ class SiteLinks:
     def markdown(self, node: nodes.Node) -> str:
         """A few nodes as Markdown."""
         if isinstance(node, nodes.Text):
-            return re.sub(r"([\[\]*_`])", r"\\\1", node.astext())
+            return re.sub(r"([*_`])", r"\\\1", node.astext())
         if isinstance(node, nodes.literal):
             return f"`{node.astext()}`"
         if isinstance(node, nodes.math):
@@ -205,3 +217,8 @@ class SiteLinks:
 def link(words: str, address: str) -> str:
     """A Markdown link."""
     return f"[{words}]({address})"
+
+
+def as_script(state: dict) -> dict:
+    """A state as the figures' scripts read it."""
+    return {key: str(value).lower() if isinstance(value, bool) else value for key, value in state.items()}

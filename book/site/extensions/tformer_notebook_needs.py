@@ -71,8 +71,13 @@ def mentioned(code: str) -> frozenset[str]:
     return frozenset(names)
 
 
-def files(name: str) -> Iterator[tuple[Path, str]]:
+@cache
+def files(name: str) -> tuple[tuple[Path, str], ...]:
     """The files that are run where a module of ours is imported, those of its packages too."""
+    return tuple(_files(name))
+
+
+def _files(name: str) -> Iterator[tuple[Path, str]]:
     parts = name.split(".")
     folder = PACKAGES.get(parts[0])
     if folder is None:

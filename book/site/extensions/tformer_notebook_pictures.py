@@ -5,6 +5,7 @@ words are set in Inter, which is installed with the site's packages: the picture
 """
 
 import base64
+import hashlib
 import re
 import struct
 from functools import cache
@@ -27,14 +28,22 @@ def fonts() -> list[str]:
     return [str(file) for folder in folders for file in sorted(folder.glob("*.ttf")) if "Italic" not in file.name]
 
 
-def png(svg: str) -> bytes:
-    """A drawing on white."""
+def png(svg: str, kept: Path | None = None) -> bytes:
+    """A drawing on white; what was drawn before lies in the folder `kept`."""
+    name = hashlib.sha256(f"{resvg_py.__version__} {fonts()} {ZOOM} {svg}".encode()).hexdigest()[:32]
+    file = kept / f"{name}.png" if kept else None
+    if file and file.exists():
+        return file.read_bytes()
     svg = re.sub(r'font-family="[^"]*"', f'font-family="{FAMILY}"', svg).replace("currentColor", INK)
-    return bytes(
+    picture = bytes(
         resvg_py.svg_to_bytes(
             svg_string=svg, font_files=fonts(), skip_system_fonts=True, background="#ffffff", zoom=ZOOM
         )
     )
+    if file:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(picture)
+    return picture
 
 
 def size(picture: bytes) -> tuple[int, int]:
@@ -42,7 +51,7 @@ def size(picture: bytes) -> tuple[int, int]:
     return struct.unpack(">II", picture[16:24])
 
 
-def with_png(output: dict, alt: str) -> None:
+def with_png(output: dict, alt: str, kept: Path | None = None) -> None:
     """Leaves of an output that holds a picture the PNG and words: what is shown the same everywhere.
 
     The words are those of `alt`, or of the drawing.
@@ -51,7 +60,7 @@ def with_png(output: dict, alt: str) -> None:
     svg = "".join(data.pop("image/svg+xml", ""))
     data.pop("text/html", None)
     if "image/png" not in data:
-        data["image/png"] = base64.b64encode(png(svg)).decode()
+        data["image/png"] = base64.b64encode(png(svg, kept)).decode()
     data["image/png"] = "".join(data["image/png"]).strip()
     data["text/plain"] = alt or "".join(data.get("text/plain", ""))
     width, height = size(base64.b64decode(data["image/png"]))

@@ -13,9 +13,12 @@ Binder open it.
 import json
 import os
 import zipfile
+from functools import cache
 from pathlib import Path
 
+import pybtex.plugin
 from docutils import nodes
+from pybtex.plugin import find_plugin
 from sphinx.application import Sphinx
 from sphinx.util.logging import getLogger
 from tformer_notebook_code import Names, closed, is_setup, metadata_of, setup as setup_cell, title_of
@@ -59,6 +62,7 @@ class Reader:
         self.links = SiteLinks(app, docname)
         self.text = Text(self.links, self.links.warn)
         self.names = Names()
+        self.kept = Path(app.outdir).parent / "pictures"
         self.repository = app.config.html_theme_options["repository_url"]
         branch = app.config.html_theme_options.get("repository_branch") or "main"
         self.release = os.environ.get("TFORMER_RELEASE") or branch
@@ -129,7 +133,7 @@ class Reader:
         data = output.get("data", {})
         data.pop(CLAIM, None)
         if is_picture(output):
-            with_png(output, alt)
+            with_png(output, alt, self.kept)
         return output
 
     def caption(self, figure: dict, alt: str, outputs: list[dict]) -> str:
@@ -219,6 +223,8 @@ def write(app: Sphinx, error: Exception | None) -> None:
     if error is not None or app.builder.format != "html":
         return
     folder = Path(app.outdir, FOLDER)
+    app.tformer_references = {}  # the same on all pages
+    pybtex.plugin.find_plugin = cache(find_plugin)  # it looks through all installed packages, for each citation
     written: list[Path] = []
 
     def put(name: str, text: str) -> None:
