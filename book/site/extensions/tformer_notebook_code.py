@@ -1,11 +1,12 @@
 """Cells of code as a reader gets them: plumbing closed under a title, solutions apart from what one writes.
 
-What is closed stays part of the notebook and runs with it. JupyterLab reads `jupyter.source_hidden`, Colab the
-form view (`cellView`, with the title in the first line); VS Code keeps a cell's fold as `inputCollapsed`, and
-where it does not read that from a file the title is the first line that one sees.
+What is closed stays part of the notebook and runs with it. JupyterLab reads `jupyter.source_hidden`, Colab
+the form view (`cellView`, with the title in the first line); VS Code keeps a cell's fold as `inputCollapsed`,
+and where it does not read that from a file the title is the first line that one sees.
 
-A solution defines the function that its exercise asks for, and so would take the place of the reader's own. In
-what is written it has another name, `f_solution`, and so it has in all cells after it that mean the solution.
+A solution defines the function that its exercise asks for, and so would take the place of the reader's own.
+In what is written it has another name, `f_solution`, and so it has in all cells after it that mean the
+solution.
 """
 
 import ast
@@ -115,7 +116,11 @@ def renamed(source: str, names: set[str]) -> str:
         keyword = after.string == "=" and before in ("(", ",")
         if token.type == tokenize.NAME and text in names and before != "." and not keyword:
             places.append((token.start[0], token.start[1], token.end[1], text + SUFFIX))
-        elif token.type == tokenize.STRING and re.match(r"(?i)r?fr?['\"]", text) and token.start[0] == token.end[0]:
+        elif (
+            token.type == tokenize.STRING
+            and re.match(r"(?i)r?fr?['\"]", text)
+            and token.start[0] == token.end[0]
+        ):
             inside = re.sub(
                 r"\{[^{}]*\}",
                 lambda found: re.sub(rf"(?<![\w.])(?:{'|'.join(names)})\b", rf"\g<0>{SUFFIX}", found[0]),

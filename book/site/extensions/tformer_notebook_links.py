@@ -57,7 +57,11 @@ class SiteLinks:
             return body.split(" (")[0]
         explicit = EXPLICIT.fullmatch(body)
         title, target = (explicit["title"], explicit["target"]) if explicit else (body, body)
-        if name in ("ref", "numref") and self.number(target) and (name == "numref" or self.is_exercise(target)):
+        if (
+            name in ("ref", "numref")
+            and self.number(target)
+            and (name == "numref" or self.is_exercise(target))
+        ):
             return self.numbered(target, explicit["title"] if explicit else "", by_name=name == "ref")
         known = self.app.tformer_references
         key = name, body

@@ -1,7 +1,7 @@
 """Which packages a notebook needs beside tformer-lib: found by following its imports through the book.
 
-`tformer-book` asks for the packages of all chapters, most of which carry data. A notebook that is opened alone
-installs those that what it imports names, in an import anywhere or in a text ("mlxtend" in `find_spec`).
+`tformer-book` asks for the packages of all chapters, most of which carry data. A notebook that is opened
+alone installs those that what it imports names, in an import anywhere or in a text: "mlxtend" in `find_spec`.
 """
 
 import ast
@@ -54,13 +54,16 @@ def requirements(root: Path = ROOT) -> dict[str, str]:
 
 
 def mentioned(code: str) -> frozenset[str]:
-    """The names of packages, and what could be one, in the code and in all that it imports, in small letters."""
+    """The names of packages, and what could be one, in code and all that it imports, in small letters."""
     names, seen = set[str](), set[Path]()
     imports, words = read(code, "__main__")
     names |= words | {name.split(".")[0].lower() for name in imports}
     left = list(imports)
     if re.search(r"\bcheck\(", code):  # it looks through all exercises
-        left += [f"tformer_book.{file.parent.name}.exercises" for file in PACKAGES["tformer_book"].glob("*/exercises.py")]
+        left += [
+            f"tformer_book.{file.parent.name}.exercises"
+            for file in PACKAGES["tformer_book"].glob("*/exercises.py")
+        ]
     while left:
         for file, module in files(left.pop()):
             if file not in seen:

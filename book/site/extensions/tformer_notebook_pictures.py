@@ -25,7 +25,9 @@ ZOOM = 2  # for screens with two pixels to a point
 def fonts() -> list[str]:
     """The upright fonts of the packages."""
     folders = (Path(str(files(package))) / "files" for package in FONT_PACKAGES)
-    return [str(file) for folder in folders for file in sorted(folder.glob("*.ttf")) if "Italic" not in file.name]
+    return [
+        str(file) for folder in folders for file in sorted(folder.glob("*.ttf")) if "Italic" not in file.name
+    ]
 
 
 def png(svg: str, kept: Path | None = None) -> bytes:

@@ -27,8 +27,8 @@ INLINE = re.compile(
 )
 CLOSED = {"dropdown", "toggle"}
 PROOFS = {
-    "theorem", "lemma", "corollary", "proposition", "definition", "conjecture", "axiom", "assumption", "remark",
-    "example", "algorithm", "criterion", "observation", "property", "proof",
+    "theorem", "lemma", "corollary", "proposition", "definition", "conjecture", "axiom", "assumption",
+    "remark", "example", "algorithm", "criterion", "observation", "property", "proof",
 }  # fmt: skip
 BOXES = {
     "admonition", "attention", "caution", "danger", "error", "hint", "important", "note", "seealso", "tip",

@@ -1,9 +1,10 @@
 """The notebooks that readers open: written beside the site, from the same sources.
 
 Sources are MyST, which Jupyter and Colab do not read. When the pages are written, so is
-`notebooks/book/SLUG/NAME.ipynb` for each of them, in which references are links to the site with the text that
-the site shows, a figure has its number and caption under it and is a PNG, plumbing is closed, and solutions
-wait closed without their outputs. The buttons of a page lead to these, and `notebooks/notebooks.zip` has all.
+`notebooks/book/SLUG/NAME.ipynb` for each of them, in which references are links to the site with the text
+that the site shows, a figure has its number and caption under it and is a PNG, plumbing is closed, and
+solutions wait closed without their outputs. The buttons of a page lead to these, and
+`notebooks/notebooks.zip` has all.
 
 The first cell installs the book at the commit that TFORMER_RELEASE names where the site is built, or at the
 branch of `_config.yml`. The publishing workflow puts the folder on the branch `notebooks`, where Colab and
@@ -21,7 +22,8 @@ from docutils import nodes
 from pybtex.plugin import find_plugin
 from sphinx.application import Sphinx
 from sphinx.util.logging import getLogger
-from tformer_notebook_code import Names, closed, is_setup, metadata_of, setup as setup_cell, title_of
+from tformer_notebook_code import Names, closed, is_setup, metadata_of, title_of
+from tformer_notebook_code import setup as setup_cell
 from tformer_notebook_links import SiteLinks
 from tformer_notebook_needs import code_of, needs
 from tformer_notebook_pictures import is_picture, with_png
@@ -79,7 +81,10 @@ class Reader:
         return {
             "cells": cells,
             "metadata": {
-                "colab": {"name": f"{self.docname.split('/')[-2]}-{self.docname.split('/')[-1]}.ipynb", "provenance": []},
+                "colab": {
+                    "name": f"{self.docname.split('/')[-2]}-{self.docname.split('/')[-1]}.ipynb",
+                    "provenance": [],
+                },
                 "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
                 "language_info": {"name": "python"},
                 "tformer": {"packages": self.packages, "page": self.links.page, "release": self.release},
@@ -121,7 +126,8 @@ class Reader:
             "outputs": outputs,
             "source": lines(closed(source, title) if title else source),
         }
-        if "solution" in tags:
+        told_by_claims = bool(cell["outputs"]) and all(CLAIM in o.get("data", {}) for o in cell["outputs"])
+        if "solution" in tags or (title and told_by_claims):
             made["metadata"]["jupyter"]["outputs_hidden"] = True
         if not figure:
             return [made]
@@ -159,17 +165,19 @@ class Reader:
             "exercises": f"The exercises of Chapter {chapter.number}",
         }[kind(self.docname)]
         start = (
-            "**Run the next cell first.** It imports what the others need; where the book is not installed, as in "
-            "Colab, it installs it, which takes a minute and a network."
+            "**Run the next cell first.** It imports what the others need; where the book is not installed, "
+            "as in Colab, it installs it, which takes a minute and a network."
         )
         answers = any("answer" in c["metadata"].get("tags", []) for c in self.source["cells"])
         if answers:
-            start += " For every exercise that cell is enough: you can go straight to the one that you want to do."
+            start += (
+                " For every exercise that cell is enough: you can go straight to the one that you want to do."
+            )
         folds = "Code that only prepares, draws or checks is closed under a title that says what it holds"
         folds += ", and so are the solutions." if answers else "."
         parts = [
-            f"**{what} of [*{book}*]({self.links.base}), to be run.** [On the website]({self.links.page}) the same "
-            "text has a search, previews and figures to touch.",
+            f"**{what} of [*{book}*]({self.links.base}), to be run.** [On the website]({self.links.page}) "
+            "the same text has a search, previews and figures to touch.",
             f"{start} {folds}",
         ]
         beside = [
@@ -224,7 +232,9 @@ def write(app: Sphinx, error: Exception | None) -> None:
         return
     folder = Path(app.outdir, FOLDER)
     app.tformer_references = {}  # the same on all pages
-    pybtex.plugin.find_plugin = cache(find_plugin)  # it looks through all installed packages, for each citation
+    pybtex.plugin.find_plugin = cache(
+        find_plugin
+    )  # it looks through all installed packages, for each citation
     written: list[Path] = []
 
     def put(name: str, text: str) -> None:
@@ -235,7 +245,10 @@ def write(app: Sphinx, error: Exception | None) -> None:
     for docname in by_docname():
         if docname in app.env.found_docs:
             reader = Reader(app, docname)
-            put(f"{docname}.ipynb", json.dumps(reader.notebook(), ensure_ascii=False, indent=1, sort_keys=True) + "\n")
+            put(
+                f"{docname}.ipynb",
+                json.dumps(reader.notebook(), ensure_ascii=False, indent=1, sort_keys=True) + "\n",
+            )
     told = {"book": app.config.html_title, "site": app.config.html_baseurl, "release": reader.release}
     told["repository"] = reader.repository.removesuffix("/")
     put("README.md", README.format(**told))
@@ -248,7 +261,9 @@ def write(app: Sphinx, error: Exception | None) -> None:
             archive.writestr(entry, file.read_bytes())
 
 
-def buttons(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: nodes.document | None) -> None:
+def buttons(
+    app: Sphinx, pagename: str, templatename: str, context: dict, doctree: nodes.document | None
+) -> None:
     """Lets a page's buttons open its notebook, not its source."""
     groups = {group.get("label"): group for group in context.get("header_buttons", [])}
     if pagename not in by_docname() or app.builder.format != "html":
