@@ -168,6 +168,7 @@ class Reader:
             "**Run the next cell first.** It imports what the others need; where the book is not installed, "
             "as in Colab, it installs it, which takes a minute and a network."
         )
+        reading = f" It takes about {chapter.minutes} minutes to read." * (kind(self.docname) == "chapter")
         answers = any("answer" in c["metadata"].get("tags", []) for c in self.source["cells"])
         if answers:
             start += (
@@ -177,7 +178,7 @@ class Reader:
         folds += ", and so are the solutions." if answers else "."
         parts = [
             f"**{what} of [*{book}*]({self.links.base}), to be run.** [On the website]({self.links.page}) "
-            "the same text has a search, previews and figures to touch.",
+            f"the same text has a search, previews and figures to touch.{reading}",
             f"{start} {folds}",
         ]
         beside = [
