@@ -1,5 +1,6 @@
 """The notebooks that readers open: no MyST in them, pictures for all, solutions closed, links that lead."""
 
+import ast
 import base64
 import functools
 import io
@@ -212,6 +213,33 @@ def test_no_solution_takes_the_place_of_the_reader_s_function(written):
             ):
                 assert verdict.startswith('print("The solution itself:", check('), (name, cell["id"])
     assert answers > 50
+
+
+def test_nothing_needs_the_reader_s_function_to_be_right(written):
+    """Also not through a function of the text that calls another by this name: an empty answer breaks no cell."""
+    from tformer_notebook_code import bound, tree
+
+    for name, notebook in written.items():
+        calls: dict[str, set[str]] = {}  # what the notebook's functions look up when they run
+        readers: set[str] = set()
+        for cell, tags in code_cells(notebook):
+            parsed = tree(text(cell))
+            if "answer" in tags:
+                readers |= bound(text(cell))
+                continue
+            left, seen = loaded(parsed), set[str]()
+            while left:
+                one = left.pop()
+                seen.add(one)
+                left |= calls.get(one, set()) - seen
+            assert not seen & readers, (name, cell["id"])
+            for node in parsed.body:
+                if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                    calls[node.name] = loaded(node)
+
+
+def loaded(node: ast.AST) -> set[str]:
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
 
 
 def test_names_are_told_apart_where_they_are_variables_only():
