@@ -216,7 +216,7 @@ def test_no_solution_takes_the_place_of_the_reader_s_function(written):
 
 
 def test_nothing_needs_the_reader_s_function_to_be_right(written):
-    """Also not through a function of the text that calls another by this name: an empty answer breaks no cell."""
+    """Not through a function of the text that calls it by name, either: an empty answer breaks no cell."""
     from tformer_notebook_code import bound, tree
 
     for name, notebook in written.items():
