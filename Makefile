@@ -18,7 +18,7 @@ export OPENBLAS_NUM_THREADS := 1
 
 help: ## list the commands
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1|\2/' \
-		| awk -F'|' '{printf "%-16s%s\n", $$1, $$2}'
+		| awk -F'|' '{printf "%-17s%s\n", $$1, $$2}'
 
 env: .venv/.installed ## make .venv and install everything into it, without running anything
 
