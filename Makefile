@@ -1,6 +1,6 @@
 # Two commands matter: `make book` and `make test`. `make` alone lists all of them.
 .DEFAULT_GOAL := help
-.PHONY: help book pdf test check portable execute chapter grown serve format lint lock address clean env
+.PHONY: help book notebooks lab pdf test check portable execute chapter grown serve format lint lock address clean env
 
 # The first Python that is new enough; `make PYTHON=/path/to/python ...` chooses another.
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
@@ -18,7 +18,7 @@ export OPENBLAS_NUM_THREADS := 1
 
 help: ## list the commands
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1|\2/' \
-		| awk -F'|' '{printf "%-16s%s\n", $$1, $$2}'
+		| awk -F'|' '{printf "%-17s%s\n", $$1, $$2}'
 
 env: .venv/.installed ## make .venv and install everything into it, without running anything
 
@@ -33,6 +33,13 @@ env: .venv/.installed ## make .venv and install everything into it, without runn
 
 book: .venv/.installed-site ## build the site from the committed outputs and say where it lies
 	@$(BIN)/python tools/build_site.py
+
+notebooks: .venv/.installed-site ## write the notebooks that open in Jupyter, Colab and Binder (part of make book)
+	@$(BIN)/python tools/build_site.py --if-stale
+	@echo "The notebooks: $(CURDIR)/_build/html/notebooks (notebooks.zip has all of them)"
+
+lab: env ## open the notebooks in JupyterLab, in a folder of your own (TO=my-notebooks)
+	@$(BIN)/python tools/lab.py $(if $(TO),--to "$(TO)")
 
 pdf: env ## print the site with Chromium: the book and each chapter as PDF, linked from every page
 	@$(BIN)/python tools/make_pdf.py

@@ -14,7 +14,15 @@ ROOT = Path(__file__).resolve().parent.parent
 SITE = ROOT / "_build" / "html"
 STAMP = ROOT / "_build" / "site.stamp"  # as new as the last build that succeeded; holds its sources' names
 RECORDS = "search-records.json"  # beside the doctrees; book/site/extensions/tformer_search.py writes it
-SOURCES = ("_config.yml", "_toc.yml", "references.bib", "requirements-site.txt", "book", "tformer_lib")
+SOURCES = (
+    "_config.yml",
+    "_toc.yml",
+    "references.bib",
+    "requirements-site.txt",
+    "pyproject.toml",  # what the notebooks install
+    "book",
+    "tformer_lib",
+)
 
 
 def sources() -> list[Path]:

@@ -135,9 +135,11 @@ def test_a_chapter_has_its_buttons_and_neighbours(site, path):
     notebook = path.replace(".html", ".ipynb")
     for part in ("colab.research.google.com", "mybinder.org", f"/edit/main/{notebook}"):
         assert any(part in link for link in links), part
-    assert any(link.endswith(".ipynb") and not urlsplit(link).netloc for link in links), "download"
+    assert any(link.endswith(f"notebooks/{notebook}") and not urlsplit(link).netloc for link in links), (
+        "download"
+    )
     colab = next(link for link in links if "colab" in link)
-    assert colab.endswith(repository().removeprefix("https://github.com/") + f"/blob/main/{notebook}")
+    assert colab.endswith(repository().removeprefix("https://github.com/") + f"/blob/notebooks/{notebook}")
     assert page.xpath(f"//a[{of_class('left-prev')}]") or path == chapter_pages()[0]
     assert page.xpath(f"//a[{of_class('right-next')}]")
     assert page.xpath("//link[@rel='icon']")
