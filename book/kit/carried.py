@@ -248,6 +248,8 @@ class Carried(ModuleType):
         self.__path = path
         self.__cells = [Cell(source) for source in sources]
         self.__spaces: dict[int, dict[str, Any]] = {}
+        self.__running: set[int] = set()
+        self.__late: list[tuple[int, str, dict[str, Any]]] = []  # who makes a name, and who waits for it
         self.__random: Any = None
 
     def __dir__(self) -> list[str]:
@@ -312,17 +314,28 @@ class Carried(ModuleType):
             return
         cell = self.__cells[place]
         space = self.__spaces[place] = {"__name__": self.__name__, "__builtins__": builtins}
+        self.__running.add(place)
         for name in sorted(cell.reads):
-            if self.makers(name, place):
+            makers = self.makers(name, place)
+            if makers and makers[0] in self.__running:  # that cell calls what this one defines
+                self.__late.append((makers[0], name, space))
+            elif makers:
                 space[name] = self.__value(name, place)
         file = f"<{self.__path.parent.name}/{self.__path.name}, cell {place + 1}>"
         text = MAGIC.sub(r"\1pass", cell.source)
         linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
         try:
-            exec(compile(text, file, "exec", dont_inherit=True), space)
+            for statement in cell.tree.body:
+                module = ast.Module([statement], type_ignores=[])
+                exec(compile(module, file, "exec", dont_inherit=True), space)
+                for maker, name, waiting in self.__late:
+                    if maker == place and name in space:
+                        waiting[name] = space[name]
         except Exception as error:
             del self.__spaces[place]
             raise ImportError(f"cell {place + 1} of {self.__name__} failed: {error}") from error
+        finally:
+            self.__running.discard(place)
 
     @contextmanager
     def __unnoticed(self) -> Iterator[None]:

@@ -26,6 +26,8 @@ CELLS = [
     "total = 0\nfor key in [1, 2]:\n    total += key\n[hidden := total]",
     "import matplotlib.pyplot as plt\n\nfigure = plt.figure()\nfrom math import pi as half",
     "wrong = 1 / 0",
+    "def of_state():\n    return state + 1",
+    "state = 1\nstate = of_state()\nnext_state = of_state()",
     "class Grown(torch.nn.Module):\n    kept = 1\n\n    def forward(self, x):\n        return double(x)",
 ]
 
@@ -60,6 +62,10 @@ def test_a_function_finds_what_stands_below_it(made):
     assert made.double(4) == 8
     assert made.Grown()(5) == 10
     assert made.Grown.__module__ == "tformer_book.made_up.chapter"
+
+
+def test_a_function_reads_what_the_cell_that_calls_it_has_just_bound(made):
+    assert (made.next_state, made.of_state()) == (3, 3)
 
 
 def test_what_an_optimiser_moves_is_the_model(made):
