@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import yaml
-from chapters import chapters
+from chapters import EXERCISES, by_docname, chapters
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -22,13 +22,24 @@ OPEN_ALL = """() => {
 def toc_pages() -> list[str]:
     """The pages of _toc.yml, in order, as paths in the site."""
     toc = yaml.safe_load((ROOT / "_toc.yml").read_text("utf8"))
-    files = [toc["root"], *(chapter["file"] for part in toc["parts"] for chapter in part["chapters"])]
-    return [f"{file}.html" for file in files]
+    entries = [entry for part in toc["parts"] for entry in part["chapters"]]
+    below = [[entry, *entry.get("sections", [])] for entry in entries]
+    return [f"{file}.html" for file in (toc["root"], *(one["file"] for each in below for one in each))]
 
 
 def chapter_pages() -> list[str]:
-    """Those of them that carry a number."""
+    """Those of them that open a chapter."""
     return [f"{chapter.docname}.html" for chapter in chapters()]
+
+
+def notebook_pages() -> list[str]:
+    """All pages of chapters: with their laboratories and their exercises."""
+    return [f"{docname}.html" for docname in by_docname()]
+
+
+def exercise_pages() -> list[str]:
+    """The pages of exercises."""
+    return [f"book/{chapter.name}/{EXERCISES}.html" for chapter in chapters() if chapter.exercises]
 
 
 def eventually(page, true: Callable[[], bool], within: float = 20.0) -> None:

@@ -9,7 +9,7 @@ import pytest
 from notebook_claims import TITLE, band_text, claims_in, number_text, only_claims, titled
 from notebook_records import from_record
 
-from tests.site.pages import ROOT, chapter_pages, eventually
+from tests.site.pages import ROOT, eventually, notebook_pages
 
 ALL = "book/claims.html"
 
@@ -28,7 +28,7 @@ def made(path):
     return list(claims_in(cells(path)))
 
 
-CLAIMING = [path for path in chapter_pages() if made(path)]
+CLAIMING = [path for path in notebook_pages() if made(path)]
 
 
 def parsed(site, path):
@@ -92,7 +92,7 @@ def test_claims_that_stand_together_share_a_fold_with_their_code(site, path):
     assert page.xpath(f"//{FOLD}//*[{of_class('cell_output')} or self::details]") == []
 
 
-@pytest.mark.parametrize("path", chapter_pages())
+@pytest.mark.parametrize("path", notebook_pages())
 def test_no_title_of_colab_s_and_no_cell_that_only_checks_is_in_view(site, path):
     """Titles are for notebooks; what is titled as a check is folded, and opens with its code."""
     page = parsed(site, path)

@@ -17,7 +17,7 @@ from sphinx.util.inventory import InventoryFile
 
 import tformer_book
 import tformer_lib
-from tests.site.pages import ROOT, chapter_pages, toc_pages
+from tests.site.pages import ROOT, chapter_pages, notebook_pages, toc_pages
 
 sys.path.insert(0, str(ROOT / "book" / "site" / "extensions"))
 from tformer_api import modules
@@ -77,8 +77,55 @@ def test_old_addresses_lead_to_their_chapters(site):
         (to,) = tree(old).xpath("//a/@href")
         assert (old.parent / to).resolve() == (site / f"{chapter.docname}.html").resolve()
         assert f'location.replace("{to}" + location.search + location.hash)' in old.read_text("utf8")
+
+
+def test_sections_and_exercises_are_found_from_the_page_that_once_had_them(site):
+    """What stands on a chapter's other pages is named in its elsewhere.js, with the right page."""
     attention = facts(site / "book" / "attention" / "chapter.html")[1]
-    assert {"ch-attention", "sec-attention-bottleneck", "ex-attention-between"} <= attention
+    assert {"ch-attention", "sec-attention-bottleneck"} <= attention
+    for chapter in chapters():
+        folder = site / "book" / chapter.name
+        if not chapter.companions:
+            continue
+        text = (folder / "elsewhere.js").read_text("utf8")
+        found = json.loads(text.removeprefix("tformerElsewhere(").removesuffix(");\n"))
+        here = facts(folder / "chapter.html")[1]
+        for anchor, page in found["anchors"].items():
+            assert anchor in facts(folder / f"{page}.html")[1]
+            assert anchor not in here
+        for figure, page in found["figures"].items():
+            assert f'data-try="{figure}"' in (folder / f"{page}.html").read_text("utf8")
+        labels = re.findall(
+            r"^\(([\w-]+)\)=$|^:label: (ex-[\w-]+)$",
+            "\n".join(
+                "".join(cell["source"])
+                for path in chapter.notebooks[1:]
+                for cell in json.loads(path.read_text("utf8"))["cells"]
+            ),
+            re.MULTILINE,
+        )
+        assert labels
+        assert {one or other for one, other in labels} <= set(found["anchors"]) | here
+
+
+@pytest.mark.parametrize("path", notebook_pages())
+def test_a_chapter_s_pages_are_tabs_of_one(site, path):
+    """Each leads to the others, and marks itself."""
+    chapter = by_docname()[path.removesuffix(".html")]
+    rows = tree(site / path).xpath(f"//nav[{of_class('tformer-tabs')}]")
+    if not chapter.companions:
+        assert rows == []
+        return
+    links = [link for row in rows for link in row.iter("a")]
+    current = [link for link in links if link.get("aria-current") == "page"]
+    assert {link.text_content() for link in rows[0].iter("a")} == {"Chapter", "Laboratory", "Exercises"}
+    assert all(link.get("href") is None for link in current)
+    led = {(site / path).parent / link.get("href") for link in links if link.get("href")}
+    assert all(page.is_file() for page in led)
+    here = {name for name in (chapter.page, *chapter.companions) if f"/{name}." in path}
+    several = here & set(chapter.laboratories) if len(chapter.laboratories) > 1 else set()
+    assert len(current) == (1 if not several or here != set(chapter.laboratories[:1]) else 2)
+    assert len(rows) == 1 + bool(several)
 
 
 def test_nothing_is_loaded_from_another_host(site):
@@ -105,7 +152,7 @@ def repository() -> str:
     return yaml.safe_load((ROOT / "_config.yml").read_text("utf8"))["repository"]["url"]
 
 
-@pytest.mark.parametrize("path", chapter_pages())
+@pytest.mark.parametrize("path", notebook_pages())
 def test_numbers_are_the_chapter_s(site, path):
     """The title, sections, figures, equations and exercises all count from the chapter's number."""
     number = by_docname()[path.removesuffix(".html")].number
