@@ -179,7 +179,7 @@ def citations(page: Page, book: Book) -> Iterator[str]:
 
 
 def held(page: Page, book: Book) -> Iterator[str]:
-    """What matters of an output that may differ is held in its cell, or in one soon after it or in its section."""
+    """What matters of an output that may differ is held: in its cell, soon after, or in its section."""
     for i, cell in enumerate(page.cells):
         if "trained-figure" in tags(cell) and "nbval-ignore-output" not in tags(cell):
             yield f"{describe(cell)} is tagged trained-figure without nbval-ignore-output"

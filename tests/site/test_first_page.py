@@ -7,7 +7,7 @@ import pytest
 from bs4 import BeautifulSoup
 from notebook_claims import claims_in
 
-from tests.site.pages import ROOT, chapter_pages
+from tests.site.pages import ROOT, notebook_pages
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +17,7 @@ def page(site):
 
 def claims() -> dict[str, tuple[str, float]]:
     found = {}
-    for path in chapter_pages():
+    for path in notebook_pages():
         cells = json.loads((ROOT / path).with_suffix(".ipynb").read_text("utf8"))["cells"]
         found |= {claim["name"]: (path, claim["value"]) for claim in claims_in(cells)}
     return found

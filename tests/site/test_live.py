@@ -1240,7 +1240,7 @@ def test_figures_and_exercises_name_each_other(site, name, label):
     page = lxml.html.parse(place)
     box = page.xpath(f"//details[@id='{label}']")[0]
     number = re.search(r"\d+\.\d+", box.xpath("./summary")[0].text_content())[0]
-    link = box.xpath("./p/a[@data-opens]")[0]
+    link = box.xpath("./p/a[@data-opens] | ./noscript/p/a[@data-opens]")[0]
     assert dict(parse_qsl(link.get("data-opens")))["try"] == name
     address, _, anchor = link.get("href").partition("#")
     there = lxml.html.parse((place.parent / address).resolve()) if address else page

@@ -5,13 +5,14 @@ from collections import Counter
 
 import lxml.html
 import pytest
-from chapters import chapters
+from chapters import by_docname
 from docutils import nodes
 from docutils.utils import new_document
 
-from tests.site.pages import ROOT, chapter_pages, eventually, toc_pages
+from tests.site.pages import ROOT, chapter_pages, eventually, exercise_pages, toc_pages
 
 CHAPTER = "book/attention/chapter.html"
+EXERCISES = "book/attention/exercises.html"
 PREVIEW = ".tformer-preview:not([hidden])"
 
 
@@ -46,7 +47,7 @@ def test_anchors_of_sections_are_words(site):
 
 @pytest.mark.parametrize("width", [360, 1280])
 def test_a_solution_opens_wherever_its_title_is_clicked(visit, width):
-    page = visit(CHAPTER, width=width).page
+    page = visit(EXERCISES, width=width).page
     page.locator("details.exercise > summary").first.click()
     fold = page.locator("details.solution").first
     title = fold.locator("> summary")
@@ -67,13 +68,13 @@ def test_a_solution_opens_wherever_its_title_is_clicked(visit, width):
 
 
 def test_a_solution_opens_by_keyboard_and_by_a_link_to_it(site, visit):
-    page = visit(CHAPTER).page
+    page = visit(EXERCISES).page
     for kind in ("exercise", "solution"):
         fold = page.locator(f"details.{kind}").first
         fold.locator("> summary").focus()
         page.keyboard.press("Enter")
         assert fold.evaluate("fold => fold.open")
-    anchor = lxml.html.parse(site / CHAPTER).xpath("//details[contains(@class, 'solution')]/@id")[1]
+    anchor = lxml.html.parse(site / EXERCISES).xpath("//details[contains(@class, 'solution')]/@id")[1]
     second = page.locator(f"details#{anchor}")
     assert second.count() == 0
     page.evaluate("anchor => { location.hash = anchor }", anchor)
@@ -82,11 +83,11 @@ def test_a_solution_opens_by_keyboard_and_by_a_link_to_it(site, visit):
     eventually(page, lambda: 0 <= second.bounding_box()["y"] < 200)
 
 
-@pytest.mark.parametrize("path", [f"{c.docname}.html" for c in chapters() if c.pattern])
+@pytest.mark.parametrize("path", exercise_pages())
 def test_an_exercise_says_what_it_is_and_holds_its_solution(site, path):
     page = lxml.html.parse(site / path)
     exercises = page.xpath("//details[contains(@class, 'exercise')]")
-    number = chapter_pages().index(path)
+    number = by_docname()[path.removesuffix(".html")].number
     assert len(exercises) >= 5
     assert page.xpath("//div[contains(@class, 'exercise')]") == []
     for place, exercise in enumerate(exercises, 1):
@@ -363,8 +364,8 @@ def test_the_contents_mark_the_section_that_one_jumps_to(visit, path):
 
 def test_the_contents_mark_the_section_that_one_scrolls_to(visit):
     page = visit(CHAPTER, width=1440).page
-    page.evaluate("location.hash = '#exercises'")
-    eventually(page, lambda: page.evaluate(MARKED, CONTENTS) == ["exercises"])
+    page.evaluate("location.hash = '#what-you-learned'")
+    eventually(page, lambda: page.evaluate(MARKED, CONTENTS) == ["what-you-learned"])
     page.mouse.move(600, 500)
     page.mouse.wheel(0, -1_000_000)
     eventually(page, lambda: page.evaluate(MARKED, CONTENTS) in ([], ["a-lookup-that-always-answers"]))

@@ -28,7 +28,7 @@ USED_BY = {
     "clipboard.min.js": 'class="highlight',
     "copybutton.js": 'class="highlight',
     "design-tabs.js": "sd-tab-set",
-    "load.js": " data-try=",
+    "load.js": " data-(?:try|opens)=",
     "math.js": "<mjx-container",
     "togglebutton.js": "toggle|dropdown",
 }

@@ -217,6 +217,19 @@ def tidy_page(app: Sphinx, pagename: str, templatename: str, context: dict, doct
     )
 
 
+def name_toggles(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
+    """Says what the arrows in the sidebar open: the theme gives them no name."""
+    contents = context.get("generate_toctree_html")
+    if contents is None:
+        return
+    bare, named = "<summary><span", '<summary aria-label="Pages of this chapter"><span'
+
+    def with_names(*args, **kwargs) -> str:
+        return str(contents(*args, **kwargs)).replace(bare, named)
+
+    context["generate_toctree_html"] = with_names
+
+
 def unfold_solutions(app: Sphinx, doctree: nodes.document) -> None:
     """Drops the folds that close solutions in Jupyter: here their box is one."""
     inside = False
@@ -241,4 +254,5 @@ def setup(app: Sphinx) -> dict:
     app.connect("html-page-context", Contents(), priority=100)
     app.connect("html-page-context", describe, priority=100)
     app.connect("html-page-context", tidy_page, priority=900)
+    app.connect("html-page-context", name_toggles, priority=940)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
