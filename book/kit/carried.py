@@ -106,7 +106,7 @@ class Cell:
 
     @cached_property
     def parameters_of(self) -> dict[str, set[str]]:
-        """Of the names that hold an optimiser: the models whose parameters it moves."""
+        """The models whose parameters an optimiser moves, by its name."""
         found: dict[str, set[str]] = {}
         for node in _outside_scopes(self.tree.body):
             if isinstance(node, ast.Assign):
