@@ -152,7 +152,14 @@ def names_read(node: ast.stmt | ast.expr) -> tuple[set[str], set[str]]:
     """The names that code reads and does not bind: where it stands, and once its functions are called."""
     code = ast.unparse(node)
     table = symtable.symtable(code, "cell", "exec")
-    at_once = {s.get_name() for s in table.get_symbols() if s.is_referenced()}
+    inner_names = {  # which Python, from 3.12 on, counts among those around them
+        name.id
+        for each in ast.walk(node)
+        if isinstance(each, ast.comprehension)
+        for name in ast.walk(each.target)
+        if isinstance(name, ast.Name)
+    }
+    at_once = {s.get_name() for s in table.get_symbols() if s.is_referenced()} - inner_names
     if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
         at_once.add(node.target.id)
     later: set[str] = set()

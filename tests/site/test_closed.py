@@ -92,7 +92,7 @@ def test_a_link_from_another_page_and_the_way_back(site, visit):
     name = nested(site)
     page = visit("book/claims.html").page
     page.locator(f"a[href$='#{name}']").evaluate("link => link.click()")
-    page.wait_for_url(f"**/chapter.html#{name}")
+    page.wait_for_url(f"**/exercises.html#{name}")
     row = page.locator(f"[id='{name}']")
     eventually(page, lambda: row.count() and row.evaluate(OPEN_AROUND) == [True, True, True])
     page.go_back()

@@ -27,7 +27,7 @@ FINDS = {
     "tokenizer": ("glossary", "token"),
     "class token": ("vit", "12.2 "),
     "induction": ("glossary", "in-context learning"),
-    "label smoothing": ("translation", "11.L11. "),
+    "label smoothing": ("translation", "11.L11 "),
     "LayerNorm": ("skip_norm", "4."),
     "layer normalization": ("skip_norm", "4.4 "),
     "Muon": ("modern_decoder", "9.5"),

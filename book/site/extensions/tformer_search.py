@@ -22,7 +22,7 @@ from sphinx.errors import ExtensionError
 from sphinx.util import logging
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools"))
-from chapters import by_docname, chapters
+from chapters import EXERCISES, by_docname, chapters
 
 RECORDS = "search-records.json"  # beside the doctrees: no part of the site
 SCRIPT = "search.js"
@@ -191,7 +191,7 @@ class Collector:
             anchor = section["ids"][0]
             found = numbers.get("" if first else f"#{anchor}") or ()
             heading, parts = line(words(section.next_node())), own_parts(section)
-            kind = "aside" if heading in ASIDE else "section"
+            kind = "aside" if heading in ASIDE or docname.endswith(f"/{EXERCISES}") else "section"
             record = self.add(
                 "reference" if docname.startswith("book/api") else kind,
                 url if first else f"{url}#{anchor}",

@@ -222,7 +222,7 @@ def name_toggles(app: Sphinx, pagename: str, templatename: str, context: dict, d
     contents = context.get("generate_toctree_html")
     if contents is None:
         return
-    bare, named = "<summary><span", '<summary aria-label="Pages of this chapter"><span'
+    bare, named = "<summary><span", '<summary aria-label="Its other pages"><span'
 
     def with_names(*args, **kwargs) -> str:
         return str(contents(*args, **kwargs)).replace(bare, named)

@@ -39,7 +39,7 @@ def tabs(app: Sphinx, docname: str, chapter: Chapter) -> str:
     for name, words in shown:
         of_it = name == here or (words == "Laboratory" and here in laboratories)
         links.append(tab(app, docname, pages[name], words, current=of_it))
-    text = row("Pages of this chapter", links)
+    text = row("Chapter, laboratory, exercises", links)
     if here in laboratories and len(laboratories) > 1:
         titles = {name: short_title(app, pages[name]) for name in laboratories}
         text += row(
