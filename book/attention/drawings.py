@@ -82,7 +82,7 @@ def soft_lookup(
             scene.text(x, 254, number(weight, digits))
         scene.line((xs[0] - box / 2, 240), (xs[-1] + box / 2, 240))
         for x, weight in zip(xs, weights, strict=True):
-            scene.line((x, 304), (middle, 350), role=WEIGHTS, width=1 + 10 * weight / sum(weights))
+            scene.line((x, 304), (middle, 350), role=WEIGHTS, width=1 + 10 * weight / math.fsum(weights))
         scene.token_row(xs, 272, values, box, 32, role=VALUE, strength="full")
         scene.token(middle, 346, answer, wide_box, 34, role=VALUE, strength="full", bold=True, size=size + 1)
 
@@ -391,7 +391,7 @@ def columns_and_rows(
 def softmax(scores: Sequence[Pixels]) -> list[Pixels]:
     """The weights of a list of scores, some of which may be -inf."""
     exps = [math.exp(score - max(scores)) for score in scores]
-    return [e / sum(exps) for e in exps]
+    return [e / math.fsum(exps) for e in exps]
 
 
 def mask_before_softmax(
@@ -426,8 +426,8 @@ def mask_before_softmax(
     says = [", ".join(number(x, digits) for x in row) for row in (scores, masked, right, before, wrong)]
     description = (
         f"Scores {says[0]}. Right: the mask comes first, {says[1]}; the softmax then gives {says[2]}, which "
-        f"sum to {number(sum(right), digits)}. Wrong: the softmax comes first, {says[3]}; masked afterwards, "
-        f"{says[4]}, they sum to only {number(sum(wrong), digits)}."
+        f"sum to {number(math.fsum(right), digits)}. Wrong: the softmax comes first, {says[3]}; masked "
+        f"afterwards, {says[4]}, they sum to only {number(math.fsum(wrong), digits)}."
     )
 
     unmasked = [False] * len(scores)
@@ -460,7 +460,9 @@ def mask_before_softmax(
             options: dict[str, Any] = {"masked": [hatched], "digits": digits, "shades": shades}
             scene.matrix(left, y, [numbers], cell, tall, role=role, **options)
             y += tall + 6
-        scene.brace(left + 2, left + across - 2, y - 1, f"sum {number(sum(orders[heading][-1][1]), digits)}")
+        scene.brace(
+            left + 2, left + across - 2, y - 1, f"sum {number(math.fsum(orders[heading][-1][1]), digits)}"
+        )
         return y + 30
 
     def layout(label: Pixels, cell: Pixels, size: Pixels, *, stacked: bool) -> Scene:
@@ -747,7 +749,7 @@ def letter_memory(
         pairs(268, digits, VALUE)
         scene.map(left, 310, broad, 30, "W_{v}: what to hand over", slant=0)
         for x, weight in zip(xs, weights, strict=True):
-            scene.line((x, 341), (middle, 388), role=WEIGHTS, width=1 + 10 * weight / sum(weights))
+            scene.line((x, 341), (middle, 388), role=WEIGHTS, width=1 + 10 * weight / math.fsum(weights))
         scene.token(middle, 384, answer, box, 32, role=VALUE, strength="full", bold=True)
         names = {"asked": 17, "softmax": 136, "weights": 155, "letters": 249, "digits": 283, "answer": 400}
         for name, y in names.items():
@@ -795,11 +797,11 @@ def pushed_scores(
     g = [float(part) for part in listed(gradient, "gradient", 2)]
     called = [f"v_{{{s + 1}}}" for s in range(len(points))] if names is None else list(names)
     listed(called, "names", len(points))
-    if min(weights) < 0 or abs(sum(weights) - 1) > 1e-3:
+    if min(weights) < 0 or abs(math.fsum(weights) - 1) > 1e-3:
         raise ValueError(f"weights must be at least 0 and sum to one, got {weights}")
     if math.hypot(*g) == 0:
         raise ValueError("the gradient is zero: it pushes no score")
-    output = tuple(sum(a * point[i] for a, point in zip(weights, points, strict=True)) for i in (0, 1))
+    output = tuple(math.fsum(a * point[i] for a, point in zip(weights, points, strict=True)) for i in (0, 1))
     n = (-g[0] / math.hypot(*g), -g[1] / math.hypot(*g))  # where the output should go
     beyond = [(x - output[0]) * n[0] + (y - output[1]) * n[1] for x, y in points]  # distance from the line
     pushes = [a * d for a, d in zip(weights, beyond, strict=True)]

@@ -1,5 +1,6 @@
 """Drawings of the chapter on BERT. What is in them comes in as an argument."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -265,7 +266,7 @@ def along_words(
     broad = [
         max(widest([line[n] or "–" for line in cells.values()], size), 18) + 2 * PAD for n in range(length)
     ]
-    spare = max(0.0, (700 - label - sum(broad) - 6 * length) / length)
+    spare = max(0.0, (700 - label - math.fsum(broad) - 6 * length) / length)
     broad = [b + min(spare, 18) for b in broad]
     x, spots = label, []
     for b in broad:
@@ -290,7 +291,7 @@ def along_words(
         max(widest(line, LEAST), widest(name.split(), LEAST)) + 2 * PAD
         for name, line in zip(names, every, strict=True)
     ]
-    free = PHONE - sum(needs) - gap * (len(names) - 1)
+    free = PHONE - math.fsum(needs) - gap * (len(names) - 1)
     if free < 0:
         raise ValueError(f"the columns are {PHONE - free:.0f} px wide on a phone, and {PHONE} are there")
     needs = [need + free / len(names) for need in needs]

@@ -323,7 +323,7 @@ def _raster(scene: Scene, x: Pixels, y: Pixels, w: Pixels, h: Pixels, ink: list[
     for i in range(rows):
         for j in range(columns):
             four = [ink[2 * i + a][2 * j + b] for a in (0, 1) for b in (0, 1)]
-            value = sum(four) / 4
+            value = math.fsum(four) / 4
             if value > 0.1:
                 left, right = (x + (j + k) * w / columns for k in (0, 1))
                 high, low = (y + (i + k) * h / rows for k in (0, 1))

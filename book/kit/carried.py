@@ -378,7 +378,7 @@ class Finder(Loader):
 
     @classmethod
     def find_spec(
-        cls, name: str, path: Sequence[str] | None = None, target: object = None
+        cls, name: str, path: Iterable[str] | None = None, target: object = None
     ) -> ModuleSpec | None:
         """The notebook of this name in the package's folder, if there is one."""
         package, _, stem = name.rpartition(".")

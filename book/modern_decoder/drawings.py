@@ -285,7 +285,7 @@ def experts(
     if not 1 <= k <= len(shares):
         raise ValueError(f"a token cannot use k={k} of {len(shares)} experts")
     best = sorted(range(len(shares)), key=lambda i: -shares[i])[:k]
-    total = sum(shares[i] for i in best)
+    total = math.fsum(shares[i] for i in best)
     gates = {i: number(shares[i] / total, 2) for i in best}
     listing = ", ".join(f"{i + 1}: {number(p, 2)}" for i, p in enumerate(shares))
     used = " and ".join(f"expert {i + 1} with gate {gates[i]}" for i in sorted(best))

@@ -1,5 +1,6 @@
 """Drawings of the chapter on multi-head self-attention: a layer of heads, who asks whom, split and merge."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -304,8 +305,8 @@ def two_heads(
     for token in asks:
         if not 0 <= token < len(names):
             raise ValueError(f"there is no token {token} among {len(names)}")
-    averages = [sum(w * v for w, v in zip(row, values, strict=True)) for row in weights]
-    answer = number(sum(s * y for s, y in zip(signs, averages, strict=True)), digits)
+    averages = [math.fsum(w * v for w, v in zip(row, values, strict=True)) for row in weights]
+    answer = number(math.fsum(s * y for s, y in zip(signs, averages, strict=True)), digits)
     factors = [f"× ({'+' if s > 0 else ''}{number(s, 0)})" for s in signs]
     description = (
         " ".join(

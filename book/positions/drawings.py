@@ -280,12 +280,12 @@ def offsets_and_biases(
     wide.arrow((middle + 16, 150), (middle + 62, 150))
     cells = [max(widest(head.split("\n"), 15) + 16, 70) for head in heads]
     wide.height = max(low, right(wide, middle + 78, 6, cells))
-    wide.width = middle + 78 + sum(cells) + 2
+    wide.width = middle + 78 + math.fsum(cells) + 2
     narrow = Scene(PHONE, size=13.5)
     low = left(narrow, 0, 6, 72, (PHONE - 74) / N)
     narrow.arrow((PHONE / 2, low), (PHONE / 2, low + 30))
     share = [max(widest(head.split("\n"), 13.5) + 8, 60) for head in heads]
-    scale = (PHONE - 2) / sum(share)
+    scale = (PHONE - 2) / math.fsum(share)
     narrow.height = right(narrow, 1, low + 40, [scale * cell for cell in share])
     return Drawing(title, description, wide, narrow)
 

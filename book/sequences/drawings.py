@@ -44,7 +44,7 @@ def shifted_guesses(
     description = (
         f"Two rows of tokens: what is read, {' '.join(read)}, and below it, moved by one, what comes next, "
         f"{' '.join(wanted)}. Under each stand the probability that it was given and a bar as high as its "
-        f"bits. {said[0].upper()}{said[1:]}. All together: {number(sum(bits), 1)} bits."
+        f"bits. {said[0].upper()}{said[1:]}. All together: {number(math.fsum(bits), 1)} bits."
     )
 
     def layout(label: Pixels, column: Pixels, size: Pixels) -> Scene:
@@ -484,7 +484,7 @@ def one_vector(
         xs = [(i + 0.5) * cell for i in range(len(source))]
         us = [24 + (i + 0.5) * cell for i in range(len(target))]
         part(scene, xs, 26, box, KEY, source, [])
-        scene.text(sum(xs) / len(xs), 10, "encoder", muted=True)
+        scene.text(math.fsum(xs) / len(xs), 10, "encoder", muted=True)
         turn = xs[-1] + box / 2 + 24
         scene.line((xs[-1] + box / 2, 39), (turn, 39), (turn, 124))
         vector(scene, turn, 124)

@@ -270,14 +270,16 @@ def normed_in_space(
         ValueError: if there are none, one has not three features, or the features of one are all equal.
     """
     found = [[float(x) for x in token] for token in table(tokens, "tokens", columns=3)]
-    means = [sum(token) / 3 for token in found]
+    means = [math.fsum(token) / 3 for token in found]
     centred = [[x - m for x in token] for token, m in zip(found, means, strict=True)]
     lengths = [math.hypot(*token) for token in centred]
     if min(lengths) < 1e-9:
         raise ValueError("a token whose features are all equal has no direction")
     u = [x / lengths[0] for x in centred[0]]
     w = [(u[2] - u[1]) / math.sqrt(3), (u[0] - u[2]) / math.sqrt(3), (u[1] - u[0]) / math.sqrt(3)]
-    flat = [[sum(a * e for a, e in zip(token, axis, strict=True)) for axis in (u, w)] for token in centred]
+    flat = [
+        [math.fsum(a * e for a, e in zip(token, axis, strict=True)) for axis in (u, w)] for token in centred
+    ]
     landed = [[math.sqrt(3) * x / r for x in place] for place, r in zip(flat, lengths, strict=True)]
     names = [f"({', '.join(number(x, 0 if x == round(x) else 2) for x in token)})" for token in found]
     outputs = [[math.sqrt(3) * x / r for x in token] for token, r in zip(centred, lengths, strict=True)]

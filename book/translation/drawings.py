@@ -1,5 +1,6 @@
 """Drawings of the chapter on translation. Every number in them comes in as an argument."""
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -254,7 +255,7 @@ def beam_tree(
         ends = [n for n, _ in first if n not in {n for n, _, _ in second}]
         for n, p in first:
             below = [y for (a, _), y in where.items() if a == n]
-            y = sum(below) / len(below) if below else foot + ends.index(n) * step + tall / 2
+            y = math.fsum(below) / len(below) if below else foot + ends.index(n) * step + tall / 2
             strength = "full" if (n, p) in kept else "faint"
             scene.token(x1, y - tall / 2, word(n), box, tall, role=QUERY, strength=strength)
             scene.text(x1, y + tall / 2 + 11, number(p), bold=strength == "full")

@@ -31,7 +31,7 @@ def clock_addition(
         raise ValueError(f"the clock has the numbers 0 to {p - 1}, got {a} and {b}")
     answer = (a + b) % p
     cosines = [[math.cos(TURN * k * (a + b - c) / p) for k in frequencies] for c in range(p)]
-    sums = [sum(row) for row in cosines]
+    sums = [math.fsum(row) for row in cosines]
     heads = [f"k = {k}" for k in frequencies] + ["sum"]
     said = "; ".join(
         f"answer {c}: {', '.join(number(x, 2) for x in row)}, sum {number(total, 2)}"

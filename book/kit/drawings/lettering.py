@@ -1,5 +1,6 @@
 """Words and numbers in a drawing: how they are written and how much room they take."""
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -32,7 +33,7 @@ def plain(words: str) -> str:
 
 def width_of(words: str, size: Pixels) -> Pixels:
     """About how wide a line of text is, never less than on a reader's screen."""
-    return size * sum(_WIDTH_OF.get(letter, 0.65) for letter in plain(words))
+    return size * math.fsum(_WIDTH_OF.get(letter, 0.65) for letter in plain(words))
 
 
 def fitting(lines: Iterable[str], room: Pixels, size: Pixels) -> Pixels:

@@ -172,7 +172,7 @@ class Scene:
         """
         free = room - (len(words) - 1) * gap - 2 * PAD * len(words)
         size = fitting([" ".join(words).replace(" ", "")], free, self.size)
-        spare = (free - sum(width_of(word, size) for word in words)) / len(words)
+        spare = (free - math.fsum(width_of(word, size) for word in words)) / len(words)
         found = []
         for word in words:
             width = width_of(word, size) + 2 * PAD + spare

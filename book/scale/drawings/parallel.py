@@ -1,5 +1,6 @@
 """Drawings of the forms of parallelism. Blue is a weight, orange an activation, green a gradient."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -217,10 +218,12 @@ def tensor_parallel(
     if len(rows) != 2 or len(rows[0]) != d or len(out) != d or len(out[0]) != 2 or len(wanted) != d:
         raise ValueError(f"W_in must be 2 x {d}, W_out {d} x 2 and the gradient {d} long")
     columns = [[float(row[i]) for row in out] for i in range(2)]
-    before = [sum(float(w) * v for w, v in zip(row, given, strict=True)) for row in rows]
+    before = [math.fsum(float(w) * v for w, v in zip(row, given, strict=True)) for row in rows]
     h = [max(v, 0.0) for v in before]
     y = [[w * h[i] for w in columns[i]] for i in range(2)]
-    dh = [sum(w * g for w, g in zip(columns[i], wanted, strict=True)) * (before[i] > 0) for i in range(2)]
+    dh = [
+        math.fsum(w * g for w, g in zip(columns[i], wanted, strict=True)) * (before[i] > 0) for i in range(2)
+    ]
     dx = [[float(w) * dh[i] for w in rows[i]] for i in range(2)]
     sums = {name: [a + b for a, b in zip(*parts, strict=True)] for name, parts in (("y", y), ("dx", dx))}
 

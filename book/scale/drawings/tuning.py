@@ -1,5 +1,6 @@
 """The drawing of a step that adds up. Every number in it comes in as an argument or is computed from one."""
 
+import math
 from collections.abc import Sequence
 
 from tformer_book.kit.drawings.drawing import Drawing
@@ -43,9 +44,9 @@ def coherent_step(
     description = (
         f"An input x with the entries {said(x)}. A row of the matrix W at the start, {said(weights)}, gives "
         f"with it the products {said(products[0])}, of both signs, and their sum is "
-        f"{number(sum(products[0]), 2)}. The same row of the first step of Adam, {said(step)}, has entries "
-        f"of one size with the signs of x, gives the products {said(products[1])}, all of one sign, and "
-        f"their sum is {number(sum(products[1]), 2)}."
+        f"{number(math.fsum(products[0]), 2)}. The same row of the first step of Adam, {said(step)}, has "
+        f"entries of one size with the signs of x, gives the products {said(products[1])}, all of one sign, and "
+        f"their sum is {number(math.fsum(products[1]), 2)}."
     )
 
     def line(
@@ -71,7 +72,7 @@ def coherent_step(
                 scene.text(label - 10, top + tall / 2, word, anchor="end")
                 line(scene, label, top, cell, values, colour, tall)
             scene.text(right + 40, y + 28 + 38 + tall / 2, "sum")
-            scene.box(right, y + 28 + 76, 80, tall, number(sum(product), 2), role=role, strength="full")
+            scene.box(right, y + 28 + 76, 80, tall, number(math.fsum(product), 2), role=role, strength="full")
             y += 28 + 38 * 3 + 18
         scene.height = y - 18
         return scene
@@ -88,7 +89,7 @@ def coherent_step(
                 line(scene, 0, top + 20, cell, values, colour, tall)
                 top += 54
             scene.text(PHONE - 92, top + tall / 2, "sum", anchor="end")
-            scene.box(PHONE - 84, top, 84, tall, number(sum(product), 2), role=role, strength="full")
+            scene.box(PHONE - 84, top, 84, tall, number(math.fsum(product), 2), role=role, strength="full")
             y = top + tall + 20
         scene.height = y - 20
         return scene

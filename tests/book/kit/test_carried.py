@@ -138,3 +138,13 @@ def test_an_installed_package_has_the_code_alone(made, tmp_path):
 def test_what_a_cell_does_is_read_from_its_code(source, reads, binds, changes):
     cell = Cell(source)
     assert (set(cell.reads), set(cell.binds), set(cell.changes)) == (reads, binds, changes)
+
+
+def test_other_packages_are_left_to_themselves(made, tmp_path, monkeypatch):
+    (tmp_path / "spread" / "inner").mkdir(parents=True)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert list(importlib.import_module("spread.inner").__path__)  # two packages without a file of their own
+    with pytest.raises(ModuleNotFoundError, match=r"spread\.chapter"):
+        importlib.import_module("spread.chapter")
+    with pytest.raises(ModuleNotFoundError, match=r"tformer_book\.made_up\.nothing"):
+        importlib.import_module("tformer_book.made_up.nothing")
