@@ -45,8 +45,8 @@ def coherent_step(
         f"An input x with the entries {said(x)}. A row of the matrix W at the start, {said(weights)}, gives "
         f"with it the products {said(products[0])}, of both signs, and their sum is "
         f"{number(math.fsum(products[0]), 2)}. The same row of the first step of Adam, {said(step)}, has "
-        f"entries of one size with the signs of x, gives the products {said(products[1])}, all of one sign, and "
-        f"their sum is {number(math.fsum(products[1]), 2)}."
+        f"entries of one size with the signs of x, gives the products {said(products[1])}, all of one "
+        f"sign, and their sum is {number(math.fsum(products[1]), 2)}."
     )
 
     def line(
