@@ -9,12 +9,30 @@ Written without `tformer_lib`, so that the site can be built where PyTorch is no
 
 import ast
 import json
+import sys
 from collections.abc import Iterable, Iterator, Mapping
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = "tformer_book"  # the name of the folder `book`, as code imports it
+
+
+def _carried() -> ModuleType:
+    """`tformer_book.kit.carried` by its file: to import the package takes PyTorch, which it does not."""
+    name = "notebook_code_carried"
+    spec = spec_from_file_location(name, ROOT / "book" / "kit" / "carried.py")
+    if spec is None or spec.loader is None:
+        raise ImportError("book/kit/carried.py is not there")
+    module = sys.modules[name] = module_from_spec(spec)  # its dataclasses look themselves up
+    spec.loader.exec_module(module)
+    return module
+
+
+carried = _carried()  # what a cell reads, binds and changes
+bound = carried.bound
 
 
 def python(source: str) -> str:
@@ -82,33 +100,4 @@ def taken_by(path: Path) -> dict[Path, set[str]]:
                 if other not in found:
                     waiting.append(other)
                 found.setdefault(other, set()).add(name)
-    return found
-
-
-def bound(tree: ast.AST) -> set[str]:
-    """The names that a statement binds where it stands, not those inside its functions and classes."""
-    found: set[str] = set()
-    waiting = [tree]
-    while waiting:
-        node = waiting.pop()
-        match node:
-            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-                found.add(node.name)
-                if isinstance(node, ast.FunctionDef):  # one that says `global` binds outside of itself
-                    inside = (each for each in ast.walk(node) if isinstance(each, ast.Global))
-                    found.update(name for each in inside for name in each.names)
-                continue
-            case ast.Lambda():
-                continue
-            case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
-                walrus = (each.target for each in ast.walk(node) if isinstance(each, ast.NamedExpr))
-                found.update(target.id for target in walrus)
-                continue
-            case ast.Name(id=name, ctx=ast.Store()):
-                found.add(name)
-            case ast.Import() | ast.ImportFrom():
-                found.update((alias.asname or alias.name).split(".")[0] for alias in node.names)
-            case ast.ExceptHandler(name=str() as name) | ast.MatchAs(name=str() as name):
-                found.add(name)
-        waiting.extend(ast.iter_child_nodes(node))
     return found

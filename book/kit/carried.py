@@ -287,6 +287,11 @@ class Carried(ModuleType):
             name not in cell.binds for cell in self.__cells[first + 1 : place]
         )
 
+    def sources(self, place: int) -> dict[str, list[int]]:
+        """The names that a cell reads from cells, and which cells make them."""
+        found = {name: self.makers(name, place) for name in sorted(self.__cells[place].reads)}
+        return {name: makers for name, makers in found.items() if makers}
+
     def needed(self, names: Iterable[str]) -> list[int]:
         """The cells that run when these names are asked for."""
         found: set[int] = {0}
@@ -296,9 +301,7 @@ class Carried(ModuleType):
             if place in found and place:
                 continue
             found.add(place)
-            wanted += [
-                i for name in self.__cells[place].reads for i in self.makers(name, place) if i not in found
-            ]
+            wanted += [i for makers in self.sources(place).values() for i in makers if i not in found]
         return sorted(found)
 
     def __value(self, name: str, place: int) -> Any:

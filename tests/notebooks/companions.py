@@ -1,17 +1,12 @@
 """The rules of what lies beside a chapter: its laboratories and its exercises."""
 
-import ast
-import builtins
 import re
 from collections.abc import Iterator
-
-from check import MAGIC
-from nbformat import NotebookNode
-from sections import Section, read
 
 from tests.notebooks.page import Book, Page, describe, tags
 from tests.notebooks.rules import Rule
 from tests.notebooks.template import EXERCISE, opens
+from tformer_book.kit.carried import Cell
 
 LABORATORY_QUOTE = ["**What this is.**", "**You need**", "**Runs in**"]
 EXERCISES_QUOTE = ["**What this is.**", "**Runs in**"]
@@ -82,15 +77,10 @@ def one_cell_first(page: Page, book: Book) -> Iterator[str]:
 
 def one_cell_is_enough(page: Page, book: Book) -> Iterator[str]:
     """An answer uses what the setup gives and what its own cell holds, and nothing that stands between."""
-    given = set(dir(builtins)).union(*(_followed(cell).binds for cell in page.code[:1]))
+    given = set().union(*(Cell(cell.source).binds for cell in page.code[:1]))
     for cell in page.code:
-        if "answer" in tags(cell) and (lacking := sorted(_followed(cell).reads - given)):
+        if "answer" in tags(cell) and (lacking := sorted(Cell(cell.source).reads - given)):
             yield f"{describe(cell)} reads what the setup does not give: {', '.join(lacking)}"
-
-
-def _followed(cell: NotebookNode) -> Section:
-    """What a cell binds and reads."""
-    return read(Section("", code=ast.parse(MAGIC.sub(r"\1pass", cell.source)).body))
 
 
 def exercises(page: Page, book: Book) -> Iterator[str]:

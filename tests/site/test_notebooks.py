@@ -46,6 +46,7 @@ LOOSE = {
     "attribute": re.compile(r"^\{[.#][\w-]|^[> ]*\{[.#][\w-]+\}\s*$"),
     "admonition": re.compile(r"\{(?:admonition|exercise|solution[\w-]*|margin|prf:\w+|note|tip|warning)\}"),
 }
+ALONE = "**To run this section alone**"
 BY_SOURCE = {path.relative_to(ROOT).as_posix(): path for path in notebooks()}
 
 
@@ -213,6 +214,24 @@ def test_no_solution_takes_the_place_of_the_reader_s_function(written):
             ):
                 assert verdict.startswith('print("The solution itself:", check('), (name, cell["id"])
     assert answers > 50
+
+
+def test_a_section_of_a_laboratory_says_what_has_to_run_before_it(written, sources):
+    from tformer_notebook_sections import sections, titles
+
+    told = 0
+    for name, notebook in written.items():
+        laboratory = not name.endswith(("chapter.ipynb", "exercises.ipynb"))
+        found = sections(sources[name]["cells"])[1:] if laboratory else []
+        texts = [text(cell) for cell in notebook["cells"] if cell["cell_type"] == "markdown"]
+        lines = "\n".join(texts).splitlines()
+        if laboratory:
+            shown = [title for words in texts for _, title in titles(words)]
+            assert len(shown) == len(found), name
+        sentences = [re.findall(r"“([^”]+)”", line) for line in lines if line.startswith(ALONE)]
+        assert sentences == [[shown[i - 1] for i in section.after] for section in found if section.after]
+        told += len(sentences)
+    assert told > 20
 
 
 def test_nothing_needs_the_reader_s_function_to_be_right(written):

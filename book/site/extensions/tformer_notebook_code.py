@@ -12,11 +12,16 @@ solution.
 import ast
 import io
 import re
+import sys
 import textwrap
 import tokenize
 from collections.abc import Iterable
+from pathlib import Path
 
 from tformer_reading import PROMPT, what_is_in
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools"))
+from notebook_code import bound as bound_by
 
 TITLE = re.compile(r"# ?@title\b[ \t]*(?P<words>.*)\n?")
 SETUP = "Setup: run this cell first"
@@ -63,23 +68,7 @@ def tree(source: str) -> ast.Module:
 
 def bound(source: str) -> set[str]:
     """The names that a cell binds for the cells after it."""
-    names = set[str]()
-    for statement in tree(source).body:
-        if isinstance(statement, ast.FunctionDef | ast.ClassDef):
-            names.add(statement.name)
-        else:
-            names |= {
-                node.id
-                for node in ast.walk(statement)
-                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-            }
-            names |= {
-                (alias.asname or alias.name).split(".")[0]
-                for node in ast.walk(statement)
-                if isinstance(node, ast.Import | ast.ImportFrom)
-                for alias in node.names
-            }
-    return names
+    return bound_by(*tree(source).body)
 
 
 class Names:

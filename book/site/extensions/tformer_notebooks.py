@@ -27,6 +27,7 @@ from tformer_notebook_code import setup as setup_cell
 from tformer_notebook_links import SiteLinks
 from tformer_notebook_needs import code_of, needs
 from tformer_notebook_pictures import is_picture, with_png
+from tformer_notebook_sections import sections, sentence, titles
 from tformer_notebook_text import Text
 from tformer_site import by_docname
 
@@ -78,6 +79,8 @@ class Reader:
             cells += self.code(cell) if cell["cell_type"] == "code" else self.words(cell)
             if len(cells) == 1:
                 cells.append(markdown("about-this-notebook", self.about()))
+        if kind(self.docname) == "laboratory":
+            self.tell_sections(cells)
         return {
             "cells": cells,
             "metadata": {
@@ -92,6 +95,27 @@ class Reader:
             "nbformat": 4,
             "nbformat_minor": 5,
         }
+
+    def tell_sections(self, cells: list[dict]) -> None:
+        """Says under the title of a section which others have to run before it."""
+        found = sections(self.source["cells"])
+        places = [
+            (cell, line, title)
+            for cell in cells
+            if cell["cell_type"] == "markdown"
+            for line, title in titles("".join(cell["source"]))
+        ]
+        if len(places) != len(found) - 1:
+            log.warning("of %s's %d sections %d are shown", self.docname, len(found) - 1, len(places))
+            return
+        names = ["", *(title for _, _, title in places)]
+        for (cell, line, _), section in zip(reversed(places), reversed(found[1:]), strict=True):
+            if told := sentence(section, names):
+                cell["source"][line : line + 1] = [
+                    cell["source"][line].rstrip("\n") + "\n",
+                    "\n",
+                    f"{told}\n",
+                ]
 
     def words(self, cell: dict) -> list[dict]:
         """A cell of text, if anything of it is shown."""

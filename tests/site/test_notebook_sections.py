@@ -1,15 +1,17 @@
-"""Which sections of a laboratory go on from others: found in the code, and right when they run alone."""
+"""What a section of a laboratory needs run before it: found in the code, and enough when it runs alone."""
 
-import ast
-import json
+import sys
 
 import pytest
-import sections as tool
-from sections import sections, sentence
+
+from tests.site.pages import ROOT
+
+sys.path.insert(0, str(ROOT / "book" / "site" / "extensions"))
+from tformer_notebook_sections import sections, sentence, titles
 
 
 def notebook(*parts):
-    """Cells: a text that begins with # is a title of a section, another is code."""
+    """Cells: a text that begins with # or ( is Markdown, another is code."""
     return [
         {"cell_type": "markdown" if part[0] in "#(" else "code", "source": part, "metadata": {}}
         for part in parts
@@ -17,13 +19,9 @@ def notebook(*parts):
 
 
 def after(*parts):
-    """What each section goes on from: by its title, the titles of others with the names."""
+    """By a section's title, the titles of those that it goes on from."""
     found = sections(notebook(*parts))
-    return {
-        section.title: {found[i].title: names for i, names in section.after.items()}
-        for section in found[1:]
-        if section.after
-    }
+    return {section.title: [found[i].title for i in section.after] for section in found[1:] if section.after}
 
 
 HEAD = "import math\nlimit = 3\ndef half(x):\n    return x / 2"
@@ -39,7 +37,6 @@ HEAD = "import math\nlimit = 3\ndef half(x):\n    return x / 2"
         ("x = 1", "half(x=3)"),
         ("x = 1", "def f(x):\n    y = x\n    return y\nf(1)"),
         ("x = 1", "f = lambda x: x\nf(1)"),
-        ("x = 1", "def f():\n    return x\nx = 2\nf()"),
         ("x = 1", "with open('a') as x:\n    print(x)"),
         ("x = 1", "import x\nx.y"),
         ("x = 1", "if (x := limit) > 2:\n    print(x)"),
@@ -73,26 +70,26 @@ def test_a_section_that_needs_no_other(one, two):
         ("for x in range(3):\n    pass", "print(x)"),
         ("import x", "x.y"),
         ("def x():\n    return 1", "x()"),
-        ("limit = 5\nx = 1", "limit + x"),
+        ("limit = 5", "limit + 1"),
         ("x = 1", "for y in range(3):\n    x = x + y"),
         ("x = 1", "if limit:\n    print(x)"),
     ],
 )
 def test_a_section_that_goes_on_from_another(one, two):
-    assert "x" in after(HEAD, "## One", one, "## Two", two)["Two"]["One"]
+    assert after(HEAD, "## One", one, "## Two", two) == {"Two": ["One"]}
 
 
 def test_the_last_that_bound_a_name_counts():
     parts = (HEAD, "## One", "x = 1", "## Two", "x = 2", "## Three", "x", "## Four", "limit")
-    assert after(*parts) == {"Three": {"Two": {"x"}}}
+    assert after(*parts) == {"Three": ["Two"]}
 
 
 def test_a_name_of_the_head_that_a_section_changes_is_the_section_s():
     parts = (HEAD, "rows = []", "## One", "rows.append(1)", "## Two", "rows")
-    assert after(*parts) == {"Two": {"One": {"rows"}}}
+    assert after(*parts) == {"Two": ["One"]}
 
 
-def test_who_calls_a_function_reads_what_it_reads():
+def test_who_calls_a_function_needs_what_it_reads():
     parts = (
         "def f():\n    return x",
         "## One",
@@ -102,17 +99,23 @@ def test_who_calls_a_function_reads_what_it_reads():
         "## Three",
         "g()",
     )
-    assert after(*parts) == {"Two": {"One": {"x"}}, "Three": {"Two": {"g"}, "One": {"x"}}}
+    assert after(*parts) == {"Two": ["One"], "Three": ["One", "Two"]}
 
 
-def test_titles_and_labels_are_found_and_code_in_boxes_is_none():
-    text = "(sec-one)=\n## One, *again*\n\nText.\n\n```python\n## no\n```\n\n(sec-two)=\n\n## Two"
-    found = sections(notebook("# Title\n\nText.", text))
-    assert [(each.title, each.label) for each in found] == [
-        ("", ""),
-        ("One, *again*", "sec-one"),
-        ("Two", "sec-two"),
-    ]
+def test_all_that_has_to_run_is_named():
+    parts = ("## A", "a = 1", "## B", "b = a", "## C", "c = 1", "## D", "b, c")
+    assert after(*parts) == {"B": ["A"], "D": ["A", "B", "C"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("(sec-one)=\n## One, *again*\n\nText.\n\n```python\n## no\n```\n\n## Two", ["One, *again*", "Two"]),
+        ("# Title\n\n### Smaller\n\n::::{note}\n:::{tip}\n## no\n:::\n## no\n::::\n## One", ["One"]),
+    ],
+)
+def test_titles_are_found_and_lines_in_boxes_are_none(text, found):
+    assert [title for _, title in titles(text)] == found
 
 
 def test_cells_to_answer_in_count_for_nothing():
@@ -122,12 +125,11 @@ def test_cells_to_answer_in_count_for_nothing():
 
 
 def test_it_is_said_in_a_sentence():
-    found = sections(notebook("## A", "a = 1", "## B", "b = a", "## C", "c = 1", "## D", "a, b, c"))
-    assert [sentence(section, found) for section in found[1:]] == [
+    found = sections(notebook("## A", "a = 1", "## B", "b = a", "## C", "a + b"))
+    assert [sentence(section, ["", "A", "*B*", "C"]) for section in found[1:]] == [
         "",
-        "This section goes on from *A*.",
-        "",
-        "This section goes on from *A*, *B* and *C*.",
+        "**To run this section alone**, run the first cell and then: “A”.",
+        "**To run this section alone**, run the first cell and then: “A” · “*B*”.",
     ]
 
 
@@ -149,30 +151,19 @@ LABORATORY = [
 
 @pytest.mark.parametrize("place", range(1, 6))
 def test_a_section_runs_with_the_head_and_what_it_goes_on_from_alone(place):
-    found = sections(notebook(*LABORATORY))
-    needed, waiting = {0}, {place}
-    while waiting:
-        needed |= waiting
-        waiting = {other for each in waiting for other in found[each].after} - needed
-    assert len(needed) < len(found)
+    cells = notebook(*LABORATORY)
+    found = sections(cells)
+    sources = [cell["source"] for cell in cells if cell["cell_type"] == "code"]
 
     def run(places):
-        code = [statement for each in sorted(places) for statement in found[each].code]
-        exec(compile(ast.Module(code, []), "section", "exec"), {})
+        space = {}
+        for each in sorted(places):
+            for code in found[each].code:
+                exec(sources[code], space)
 
+    needed = {0, place, *found[place].after}
+    assert len(needed) < len(found)
     run(needed)
     for other in found[place].after:
         with pytest.raises((NameError, AssertionError)):
             run(needed - {other})
-
-
-def test_it_prints_what_goes_on_from_what(tmp_path, capsys):
-    path = tmp_path / "laboratory.ipynb"
-    path.write_text(json.dumps({"cells": notebook("## A", "x = y = 1", "## B", "x + y")}))
-    assert tool.main([str(path)]) == 0
-    assert capsys.readouterr().out.splitlines() == [
-        str(path),
-        "  A",
-        "  B",
-        "    goes on from A: x, y",
-    ]
