@@ -289,9 +289,9 @@ def test_code_is_readable_on_a_laptop(facts, path):
 @pytest.mark.parametrize("path", chapter_pages()[-1:])
 def test_reader_can_switch_to_dark(visit, path):
     page = visit(path).page
-    page.locator(".article-header-buttons .theme-switch-button").click()
+    page.locator(".bd-header .theme-switch-button").click()
     seen = {page.evaluate("document.documentElement.dataset.theme")}
-    page.locator(".article-header-buttons .theme-switch-button").click()
+    page.locator(".bd-header .theme-switch-button").click()
     seen.add(page.evaluate("document.documentElement.dataset.theme"))
     assert "dark" in seen
 
