@@ -113,6 +113,7 @@ def write(app: Sphinx, error: Exception | None) -> None:
 def setup(app: Sphinx) -> dict:
     """Connects the handler above."""
     app.add_css_file(SHEET)
-    app.add_css_file("face.css", priority=900)  # after the theme's and the extensions'
+    for name in ("face.css", "first.css"):
+        app.add_css_file(name, priority=900)  # after the theme's and the extensions'
     app.connect("build-finished", write, priority=700)  # before tformer_light puts the sheets together
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
