@@ -64,7 +64,7 @@ def nested(site):
 OPEN_AROUND = """row => {
   const folds = [], {top, bottom} = row.getBoundingClientRect();
   for (let one = row; one; one = one.parentElement) if (one.matches('details')) folds.push(one);
-  const open = folds.length >= 3 && folds.every(fold => fold.open);
+  const open = folds.length >= 2 && folds.every(fold => fold.open);
   return [open, row.matches(':target'), top > 0 && bottom < innerHeight];
 }"""
 
