@@ -288,7 +288,7 @@ def test_one_cell_is_enough_for_the_exercises(written):
                 break
             before.append(cell)
         assert len(before) <= 1 or all("solution" in c["metadata"].get("tags", []) for c in before[1:]), name
-        assert "import tformer_book" in text(before[0])
+        assert "install_what_is_missing(" in text(before[0])
 
 
 @functools.cache

@@ -55,7 +55,17 @@
   document.addEventListener("click", (event) => {
     const link = event.target.closest("a[href^='#']");
     if (!link) return;
-    link.closest("dialog")?.close(); // the sidebar of a phone
+    const list = link.closest("dialog"); // opened from the bar: it closes, gives its place back, and then one jumps
+    if (list) {
+      event.preventDefault();
+      const jump = () => {
+        location.hash = link.hash;
+        document.getElementById(decodeURIComponent(link.hash.slice(1)))?.scrollIntoView();
+        pin();
+      };
+      list.addEventListener("close", () => requestAnimationFrame(jump), { once: true });
+      list.close();
+    }
     setTimeout(pin);
   });
   for (const moved of ["wheel", "touchmove", "keydown"]) addEventListener(moved, (event) => {
