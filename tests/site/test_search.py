@@ -145,7 +145,7 @@ def test_no_search_data_before_a_search(visit):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_on_a_phone_it_fits_and_covers_nothing_typed(visit, scheme):
     page = visit("book/attention/chapter.html", width=360, height=640, scheme=scheme).page
-    page.click(".bd-header-article .search-button__button")
+    page.click(".tformer-ask")
     search(page, "attention")
     box = page.locator(DIALOG).bounding_box()
     assert box["x"] >= 0

@@ -1,4 +1,4 @@
-"""Claims on the site: a quiet fold with one small table for what stands together.
+"""Claims on the site: a mark in the margin that opens one small table for what stands together.
 
 A run of cells that only hold claims, without prose between them, becomes one closed
 fold: a table of the numbers, and below it the code that computes them; closed code that
@@ -11,6 +11,7 @@ files alone is marked as one from the record.
 
 import html
 import json
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from itertools import groupby
@@ -81,13 +82,19 @@ def visit_fold(translator, node: claims_fold) -> None:
     rows = "".join(row(claim, f"claim-{claim['name']}") for claim in claims)
     table = f"{head()}<tbody>{rows}</tbody></table>" if rows else ""
     words = summary(claims) + ", and the code" * bool(node.get("more"))
-    start = f'<details class="tformer-claims" data-numbers="{len(claims)}">'
-    translator.body.append(f"{start}<summary>{words}</summary>{table}")
+    recorded = " data-recorded" if claims and all(claim.get("recorded") for claim in claims) else ""
+    start = f'<details class="tformer-claims" data-numbers="{len(claims)}"{recorded}>'
+    translator.body.append(f'{start}<summary title="{plain(words)}"><span>{words}</span></summary>{table}')
 
 
 def depart_fold(translator, node: claims_fold) -> None:
     """Closes it."""
     translator.body.append("</details>")
+
+
+def plain(words: str) -> str:
+    """HTML without its tags, for an attribute."""
+    return html.escape(html.unescape(re.sub(r"<[^>]*>", "", words)))
 
 
 def summary(claims: list[dict]) -> str:

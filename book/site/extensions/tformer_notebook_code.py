@@ -33,31 +33,46 @@ MAGIC = re.compile(r"(?m)^(\s*)[%!].*")
 KEPT_TAGS = ("answer", "grown", "hide-input", "solution")
 
 INSTALL = """\
-try:
-    import tformer_book  # noqa: F401
-except ImportError:  # the first time on this machine: install the book
+def install_what_is_missing(book, packages):
+    import re
     import subprocess
     import sys
+    from importlib.metadata import PackageNotFoundError, version
+    from importlib.util import find_spec
 
     class NotInstalled(ImportError):
         def _render_traceback_(self):
             return [str(self)]
 
-    book = "git+{repository}@{release}"
-    packages = {packages}
-    pip = [sys.executable, "-m", "pip", "install", "-q"]
-    for asked in (
-        [f"tformer-lib @ {{book}}", *packages],
-        ["--no-deps", f"tformer-book @ {{book}}#subdirectory=book"],
-    ):
-        print(f"Installing {{', '.join(a.split(' @ ')[0] for a in asked if a[0] != '-')}} ...")
-        ran = subprocess.run([*pip, *asked], capture_output=True, text=True)
+    def lacks(package):
+        try:
+            version(re.match(r"[\\w.-]+", package)[0])
+        except PackageNotFoundError:
+            return True
+
+    wanted = [package for package in packages if lacks(package)]
+    asked = [wanted] if wanted else []
+    if find_spec("tformer_book") is None:
+        asked = [
+            [f"tformer-lib @ {{book}}", *wanted],
+            ["--no-deps", f"tformer-book @ {{book}}#subdirectory=book"],
+        ]
+    for each in asked:
+        print(f"Installing {{', '.join(a.split(' @ ')[0] for a in each if a[0] != '-')}} ...")
+        pip = [sys.executable, "-m", "pip", "install", "-q", *each]
+        ran = subprocess.run(pip, capture_output=True, text=True)
         if ran.returncode:
             raise NotInstalled(
                 "This notebook needs the book's packages, and pip could not fetch them. Is "
                 "this machine connected to the network? Once it is, run this cell again."
                 + f"\\n(pip's last words: {{ran.stderr.strip().splitlines()[-1:]}})"
-            ) from None
+            )
+
+
+install_what_is_missing(
+    "git+{repository}@{release}",
+    {packages},
+)
 """
 
 
@@ -144,7 +159,7 @@ def setup(source: str, *, repository: str, release: str, packages: list[str]) ->
     listed = "[" + "".join(f'\n        "{package}",' for package in packages) + "\n    ]"
     install = INSTALL.format(repository=repository.removesuffix("/"), release=release, packages=listed)
     rest = INSTALLS.sub("", source).strip("\n")
-    return f"{install}{rest}"
+    return f"{install}\n{rest}"
 
 
 def is_setup(source: str) -> bool:

@@ -2,12 +2,11 @@
 
 - Each id stands once on a page, and a section's anchor is words: links to it last.
 - A box of the class `dropdown` or `toggle` is a `<details>`: its whole title opens it,
-  without a script too. So is an exercise: the title says how hard it is, and the
-  solution lies in it.
+  without a script too. An exercise is open: its title says how hard it is, and its
+  solution lies in it, closed.
 - A cell's fold says what is in it, and stands below what the cell shows; what is closed
   with nothing between is one fold.
 - The bibliography is labelled by author and year, and says which sections cite a work.
-- The sections of the chapter that is open stand in the sidebar, below its title.
 - `_static/previews/*.js` hold what links to terms, equations, figures and works show
   when one points at them.
 """
@@ -29,7 +28,7 @@ from sphinx.transforms import SphinxTransform
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx_exercise.nodes import is_exercise_node
 from tformer_claims import claims_fold
-from tformer_site import by_docname, companions
+from tformer_site import by_docname
 
 PREVIEWS = "_static/previews"
 STYLE = "author_year_list"
@@ -116,6 +115,7 @@ class Folds(SphinxPostTransform):
             if title is None:
                 continue
             made = fold("", ids=box["ids"], classes=["admonition", *box["classes"]])
+            made["open"] = is_exercise_node(box)
             link = next(iter(title.findall(nodes.reference)), None)
             made += fold_title("", "", *without_links(title))
             if is_exercise_node(box):
@@ -161,22 +161,23 @@ def without_links(title: nodes.Element) -> list[nodes.Node]:
 
 def visit_fold(translator, node: fold) -> None:
     """Opens the element."""
-    translator.body.append(translator.starttag(node, "details"))
+    translator.body.append(translator.starttag(node, "section" if node.get("open") else "details"))
 
 
 def depart_fold(translator, node: fold) -> None:
     """Closes it."""
-    translator.body.append("</details>\n")
+    translator.body.append("</section>\n" if node.get("open") else "</details>\n")
 
 
 def visit_title(translator, node: fold_title) -> None:
     """Opens the title."""
-    translator.body.append(translator.starttag(node, "summary", CLASS="admonition-title"))
+    tag = "h2" if node.parent.get("open") else "summary"
+    translator.body.append(translator.starttag(node, tag, CLASS="admonition-title"))
 
 
 def depart_title(translator, node: fold_title) -> None:
     """Closes it."""
-    translator.body.append("</summary>\n")
+    translator.body.append("</h2>\n" if node.parent.get("open") else "</summary>\n")
 
 
 def visit_cell(translator, node: HideCodeCellNode) -> None:
@@ -471,45 +472,6 @@ class CitedIn(SphinxPostTransform):
         return trees[docname]
 
 
-# --- the sidebar ---------------------------------------------------------------------
-
-
-def sections_in_sidebar(app: Sphinx, docname: str, template: str, context: dict, doctree) -> None:
-    """Puts the sections of the open page below its title in the sidebar."""
-    contents = context.get("generate_toctree_html")
-    if doctree is None or contents is None or not (top := doctree.next_node(nodes.section)):
-        return
-    numbers = app.env.toc_secnumbers.get(docname, {})
-    items = []
-    for section in top.children:
-        if not isinstance(section, nodes.section) or not isinstance(section.next_node(), nodes.title):
-            continue
-        anchor = section["ids"][0]
-        number = ".".join(map(str, numbers.get(f"#{anchor}") or ()))
-        title = nodes.inline("", "", *without_links(section.next_node()))
-        words = app.builder.render_partial(title)["fragment"].strip()
-        label = f"{number}. {words}" if number else words
-        items.append(
-            f'<li class="toctree-l2"><a class="reference internal" href="#{anchor}">{label}</a></li>'
-        )
-
-    def with_sections(kind: str, *args, **kwargs):
-        html = str(contents(kind, *args, **kwargs))
-        if kind != "sidebar" or not items:
-            return html
-        level = 2 if docname in companions() else 1
-        current = re.compile(
-            rf'(<li class="toctree-l{level} current active[^>]*>\s*<a[^>]*>.*?</a>)', re.DOTALL
-        )
-        return current.sub(
-            lambda m: f'{m[1]}<ul class="tformer-sections">{"".join(items)}</ul>',
-            html,
-            count=1,
-        )
-
-    context["generate_toctree_html"] = with_sections
-
-
 # --- previews ------------------------------------------------------------------------
 
 
@@ -577,7 +539,6 @@ def setup(app: Sphinx) -> dict:
     app.add_css_file("reading.css")
     app.add_js_file("reading.js", loading_method="defer")
     app.connect("config-inited", settings)
-    app.connect("html-page-context", sections_in_sidebar, priority=900)
     app.connect("html-page-context", previews)
     app.connect("html-page-context", without_toggles, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,15 +1,24 @@
 // What makes a page easy to read: contents that say where one is, previews.
 
-// --- Where one is: the entry of the section in view is marked, in the contents and in the sidebar. ---
+// --- Where one is: the entry of the section in view is marked in the contents, and named in the bar. ---
 (() => {
   // The theme marks by what comes into view, and sticks after a long jump: without this id it leaves it to us.
   const toc = document.getElementById("pst-page-toc-nav");
   if (toc) toc.id = "tformer-page-toc";
-  const links = [...document.querySelectorAll("#tformer-page-toc a[href^='#'], .tformer-sections a[href^='#']")];
+  const links = [...document.querySelectorAll("#tformer-page-toc a[href^='#']")];
   const sections = [...document.querySelectorAll(".bd-article section[id]")].filter((section) =>
     links.some((link) => link.hash === `#${section.id}`),
   );
+  const bar = document.querySelector(".tformer-here");
+  const title = document.querySelector(".bd-article h1")?.firstChild ? pageTitle() : "";
+  if (bar) bar.textContent = title;
   if (!sections.length) return;
+
+  function pageTitle() {
+    const copy = document.querySelector(".bd-article h1").cloneNode(true);
+    copy.querySelectorAll(".headerlink").forEach((link) => link.remove());
+    return copy.textContent.trim();
+  }
 
   let pinned = null; // the section that one has just jumped to, until one scrolls
   const mark = () => {
@@ -18,20 +27,15 @@
     const section = pinned && top(pinned) > -5 && top(pinned) < innerHeight ? pinned : begun.at(-1);
     for (const link of links) {
       const target = section && document.getElementById(decodeURIComponent(link.hash.slice(1)));
-      const here = target === section || (link.closest(".tformer-sections") && target?.contains(section));
-      const open = Boolean(here && section);
+      const open = Boolean(section && target === section);
       link.classList.toggle("active", open);
       if (open) link.setAttribute("aria-current", "true");
       else link.removeAttribute("aria-current");
+      if (open && bar) bar.textContent = link.textContent.trim();
     }
+    if (bar && !section) bar.textContent = title;
     for (const entry of document.querySelectorAll("#tformer-page-toc .toc-entry"))
       entry.classList.toggle("active", Boolean(entry.querySelector("a.active")));
-    const active = document.querySelector(".tformer-sections a.active");
-    const bar = active?.closest(".bd-sidebar-primary");
-    if (bar && bar.scrollHeight > bar.clientHeight) {
-      const [a, b] = [active.getBoundingClientRect(), bar.getBoundingClientRect()];
-      if (a.top < b.top || a.bottom > b.bottom) bar.scrollTop += a.top - b.top - bar.clientHeight / 3;
-    }
   };
   let waiting = false;
   const soon = () => {
@@ -51,7 +55,17 @@
   document.addEventListener("click", (event) => {
     const link = event.target.closest("a[href^='#']");
     if (!link) return;
-    link.closest("dialog")?.close(); // the sidebar of a phone
+    const list = link.closest("dialog"); // opened from the bar: it closes, gives its place back, and then one jumps
+    if (list) {
+      event.preventDefault();
+      const jump = () => {
+        location.hash = link.hash;
+        document.getElementById(decodeURIComponent(link.hash.slice(1)))?.scrollIntoView();
+        pin();
+      };
+      list.addEventListener("close", () => requestAnimationFrame(jump), { once: true });
+      list.close();
+    }
     setTimeout(pin);
   });
   for (const moved of ["wheel", "touchmove", "keydown"]) addEventListener(moved, (event) => {
@@ -179,3 +193,11 @@
   box.addEventListener("pointerleave", leave);
   addEventListener("keydown", (event) => event.key === "Escape" && hide());
 })();
+
+// --- A stroke asks the book. ---
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+  if (event.target.closest?.("input, textarea, select, [contenteditable]")) return;
+  event.preventDefault();
+  document.querySelector(".tformer-ask")?.click();
+});

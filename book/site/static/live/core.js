@@ -83,12 +83,33 @@
         }
         setTimeout(() => { copied.textContent = ""; }, 3000);
       };
-      this.replaceChildren(this.stage, this.panel, this.said, this.heard, html("p", { class: "tl-foot" },
+      this.steps = this.taskLine(figure);
+      this.replaceChildren(this.steps ?? "", this.stage, this.panel, this.said, this.heard, html("p", { class: "tl-foot" },
         html("button", { type: "button", onclick: () => this.change(this.start) }, "Start again"),
         html("button", { type: "button", onclick: copy }, "Link to this state"), copied));
       this.draw = figure.build(this);
       new ResizeObserver(() => this.redraw()).observe(this.stage);
       this.redraw();
+    }
+
+    // One task at a time: a sentence, a dot for each; what is reached is ticked, and the next one comes.
+    taskLine(figure) {
+      if (!figure.tasks) return null;
+      for (const told of this.closest("details")?.querySelectorAll(":scope > .tl-task") ?? [])
+        if (!told.querySelector("a")) told.remove(); // the page's own sentence, for where nothing moves
+      this.reached = 0;
+      this.toDo = html("span", { class: "tl-to-do" });
+      this.dots = figure.tasks.map(() => html("span", { class: "tl-dot", "aria-hidden": "true" }));
+      this.progress = () => {
+        const before = this.reached;
+        if (this.drawn && this.reached < figure.tasks.length && figure.tasks[this.reached][1](this.state)) this.reached += 1;
+        if (this.drawn && before === this.reached) return;
+        this.dots.forEach((dot, i) => dot.classList.toggle("tl-done", i < this.reached));
+        this.toDo.textContent = figure.tasks[this.reached]?.[0] ?? figure.learned;
+        this.heardTask.textContent = before < this.reached ? `Reached. ${this.toDo.textContent}` : "";
+      };
+      this.heardTask = html("span", { class: "tl-hidden", role: "status" });
+      return html("p", { class: "tl-steps" }, this.toDo, this.heardTask, html("span", { class: "tl-dots" }, this.dots));
     }
 
     // What the given texts say about a state like this one; what is no state of it is left alone.
@@ -125,6 +146,10 @@
         this.said.style.minHeight = "";
       }
       this.said.textContent = this.draw(this.state, Math.min(width, 720)) ?? "";
+      if (this.steps) {
+        this.progress();
+        this.drawn = true; // what the page begins with is nobody's doing
+      }
       // The sentence keeps the height it once had, so that buttons below it stay where they are.
       this.lines = Math.max(this.lines, this.said.scrollHeight);
       this.said.style.minHeight = `${this.lines}px`;

@@ -1,48 +1,70 @@
-// Chapter 2: drag the query and the bandwidth; weights and answer follow.
+// Chapter 2: drag the hour, and the bell that says how near is near; weights and answer follow.
 (() => {
   const { define, svg, text, line, rect, path, colour, number } = window.TformerLive;
   const { softLookup } = window.TformerMaths;
   const keys = [6, 9, 12, 15, 18];
   const values = [8, 12, 17, 19, 15];
   const hour = (x) => `${Math.floor(x + 1e-9)}:${String(Math.round((x % 1) * 60)).padStart(2, "0")}`;
+  const [EARLY, LATE] = [4, 20];
+  const [NARROW, WIDE] = [-1.3, 2.4]; // of the logarithm of the bandwidth
+  const weights = ({ q, h }) => softLookup(q, keys, values, h).weights;
 
   define("soft-dictionary", {
     state: { q: 7, h: 1.5 },
+    tasks: [
+      ["How warm was it at ten? Nobody looked. Drag the hour to 10:00.", ({ q }) => q === 10],
+      ["Drag the open ring: make near so near that one measurement gives the whole answer.",
+        (state) => Math.max(...weights(state)) > 0.99],
+      ["Now the other way: at which bandwidth does the hour hardly matter?",
+        (state) => Math.max(...weights(state)) - Math.min(...weights(state)) < 0.1],
+    ],
+    learned: "A lookup that always answers is an average. One number, the bandwidth, leads from the nearest key to the mean of all.",
     build(ui) {
-      let scale; // from hours to pixels
-      const show = ui.picture("Five temperatures of a day and the answer of the lookup at every hour; above them the five weights as bars. The sentence below says the numbers.", (x) => {
-        ui.change({ q: Math.min(20, Math.max(4, Math.round(4 * scale(x)) / 4)) });
+      let at; // from pixels to hours
+      let ring = [0, 0];
+      let held = "q"; // what the pointer holds
+      const show = ui.picture("Five temperatures of a day and the answer of the lookup at every hour; below them a bell around the hour that is asked, and the five weights. The sentence below says the numbers.", (x, y, down) => {
+        if (down) held = Math.hypot(x - ring[0], y - ring[1]) < 24 ? "h" : "q";
+        const t = at(x);
+        if (held === "q") ui.change({ q: Math.min(LATE, Math.max(EARLY, Math.round(4 * t) / 4)) });
+        else ui.change({ h: Number(Math.min(Math.exp(WIDE), Math.max(Math.exp(NARROW), Math.abs(t - ui.state.q))).toFixed(2)) });
       });
-      ui.slider("q", "Query q", { min: 4, max: 20, step: 0.25, show: hour });
-      ui.slider("h", "Bandwidth h", { min: -1.3, max: 2.4, step: 0.02, from: Math.log, to: (x) => Number(Math.exp(x).toFixed(2)),
+      ui.slider("q", "Query q", { min: EARLY, max: LATE, step: 0.25, show: hour });
+      ui.slider("h", "Bandwidth h", { min: NARROW, max: WIDE, step: 0.02, from: Math.log, to: (x) => Number(Math.exp(x).toFixed(2)),
         show: (h) => `${number(h, 2)} h` });
       return ({ q, h }, width) => {
-        const [left, right, top, low, base] = [34, 16, 26, 96, 290];
-        const x = (t) => left + ((t - 4) / 16) * (width - left - right);
-        const y = (v) => base - ((v - 6) / 15) * (base - low - 30);
-        scale = (px) => 4 + ((px - left) / (width - left - right)) * 16;
+        const [left, right, top, base] = [38, 20, 52, 262];
+        const x = (t) => left + ((t - EARLY) / (LATE - EARLY)) * (width - left - right);
+        const y = (v) => base - 52 - ((v - 8) / 12) * (base - 52 - top);
+        at = (px) => EARLY + ((px - left) / (width - left - right)) * (LATE - EARLY);
         const found = softLookup(q, keys, values, h);
-        const curve = Array.from({ length: 641 }, (_, i) => 4 + i / 40).map((t) => [x(t), y(softLookup(t, keys, values, h).answer)]);
-        show(width, 346,
-          text(left - 4, 14, "weights", { anchor: "start" }),
+        const hours = Array.from({ length: 321 }, (_, i) => EARLY + i / 20);
+        const bell = (t) => base - 44 * Math.exp(-((t - q) ** 2) / (2 * h * h));
+        const side = q + h <= LATE ? q + h : Math.max(EARLY, q - h);
+        ring = [x(side), bell(side)];
+        const pill = Math.min(width - right - 62, Math.max(left + 62, x(q)));
+        show(width, 344,
+          [8, 12, 16, 20].map((v) => [text(left - 8, y(v) + 5, `${v}°`, { anchor: "end", opacity: 0.7 }), line(left, y(v), width - right, y(v), { opacity: 0.15 })]),
+          path([[x(EARLY), base], ...hours.map((t) => [x(t), bell(t)]), [x(LATE), base]], { stroke: "none", fill: colour("query"), "fill-opacity": 0.16 }),
+          path(hours.map((t) => [x(t), y(softLookup(t, keys, values, h).answer)]), { "stroke-dasharray": "2 4", "stroke-width": 1.5 }),
+          line(left, base, width - right, base, { opacity: 0.5 }),
+          keys.map((k, s) => found.weights[s] > 0.005 && line(x(k), y(values[s]), x(q), y(found.answer), { stroke: colour("weights"), "stroke-width": 1 + 12 * found.weights[s], "stroke-linecap": "round" })),
+          line(x(q), top - 18, x(q), base, { stroke: colour("query"), "stroke-width": 2 }),
           keys.map((k, s) => [
-            rect(x(k) - 14, low - found.weights[s] * (low - top - 16), 28, found.weights[s] * (low - top - 16), { fill: colour("weights") }),
-            line(x(k) - 14, low, x(k) + 14, low),
-            text(x(k), low - found.weights[s] * (low - top - 16) - 5, number(found.weights[s])),
+            svg("circle", { cx: x(k), cy: y(values[s]), r: 7, fill: colour("value") }),
+            text(x(k), y(values[s]) - 13, `${values[s]}°`),
+            rect(x(k) - 3, base - 5, 6, 10, { fill: colour("key") }),
+            text(x(k), base + 22, `${k}:00`),
+            rect(x(k) - 13, base + 31, 26, 26 * found.weights[s], { fill: colour("weights") }),
+            text(x(k), base + 48 + 26 * found.weights[s], `${number(100 * found.weights[s], 0)}%`, { size: 13 }),
           ]),
-          line(left, base, width - right, base),
-          [8, 12, 16, 20].map((v) => [text(left - 6, y(v) + 5, `${v}°`, { anchor: "end" }), line(left, y(v), width - right, y(v), { opacity: 0.15 })]),
-          path(curve, { stroke: colour("stream") }),
-          keys.map((k, s) => [
-            svg("circle", { cx: x(k), cy: y(values[s]), r: 6, fill: colour("value") }),
-            text(x(k), base + 20, `${k}:00`),
-          ]),
-          line(x(q), low + 6, x(q), base, { stroke: colour("query"), "stroke-width": 3 }),
-          svg("circle", { cx: x(q), cy: y(found.answer), r: 8, fill: colour("query") }),
-          text(Math.min(width - 60, Math.max(70, x(q))), 338, `q = ${hour(q)}: ${number(found.answer, 1)}°`, { "font-weight": 600 }),
+          svg("circle", { cx: ring[0], cy: ring[1], r: 8, fill: "var(--pst-color-background)", stroke: colour("query"), "stroke-width": 2.5, class: "tl-grip" }),
+          svg("circle", { cx: x(q), cy: y(found.answer), r: 9, fill: colour("query"), stroke: "var(--pst-color-background)", "stroke-width": 2, class: "tl-grip" }),
+          rect(pill - 60, 4, 120, 30, { rx: 15, fill: colour("query"), class: "tl-grip" }),
+          text(pill, 24, `${hour(q)} → ${number(found.answer, 1)}°`, { size: 15, fill: colour("on-query") }),
         );
-        const weights = keys.map((k, s) => `${k}:00 ${number(found.weights[s])}`).join(", ");
-        return `At ${hour(q)} the answer is ${number(found.answer, 1)}°. Weights: ${weights}.`;
+        const shares = keys.map((k, s) => `${k}:00 ${number(found.weights[s])}`).join(", ");
+        return `At ${hour(q)} the answer is ${number(found.answer, 1)}°. Weights: ${shares}.`;
       };
     },
   });

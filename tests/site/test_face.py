@@ -1,0 +1,136 @@
+"""The face of the site: its letters, its measure, what stands beside the text, the first page at work."""
+
+import base64
+import io
+import re
+
+import pytest
+from fontTools.ttLib import TTFont
+
+from tests.site.pages import eventually
+
+
+def test_the_faces_of_the_text_are_there_and_small(site):
+    """Each in the style sheet itself, with all plain letters; together at most 60 kB."""
+    sheet = (site / "_static" / "site.css").read_text("utf8")
+    faces = re.findall(
+        r'@font-face\s*\{font-family:"(Source \w+)";font-weight:(\d+);font-style:(\w+);'
+        r'src:url\("data:font/woff2;base64,([^"]+)"',
+        sheet,
+    )
+    assert [face[:3] for face in faces] == [
+        ("Source Serif", "400", "normal"),
+        ("Source Serif", "400", "italic"),
+        ("Source Serif", "600", "normal"),
+        ("Source Sans", "400", "normal"),
+        ("Source Sans", "600", "normal"),
+        ("Source Code", "400", "normal"),
+    ]
+    fonts = [base64.b64decode(data) for *_, data in faces]
+    assert 30_000 < sum(map(len, fonts)) <= 60_000
+    for font in fonts:
+        assert set(range(33, 127)) <= set(TTFont(io.BytesIO(font)).getBestCmap())
+
+
+def test_a_line_of_the_text_has_a_comfortable_measure(visit):
+    """On a wide screen 66 to 75 characters on average, from the letters of a chapter's own paragraphs."""
+    page = visit("book/attention/chapter.html", width=1440, height=900).page
+    measure = page.evaluate("""async () => {
+      await document.fonts.ready;
+      const words = [...document.querySelectorAll('.bd-article > section > section > p')]
+        .filter(p => !p.querySelector('mjx-container')).map(p => p.textContent).join(' ').slice(0, 4000);
+      const line = document.createElement('span');
+      line.style.whiteSpace = 'nowrap';
+      line.textContent = words;
+      const p = document.querySelector('.bd-article > section > p, .bd-article blockquote p');
+      p.append(line);
+      const perLetter = line.getBoundingClientRect().width / words.length;
+      line.remove();
+      const wide = document.querySelector('.bd-article').clientWidth;
+      return [wide / perLetter, document.fonts.check('19px "Source Serif"')];
+    }""")
+    assert 66 <= measure[0] <= 75, measure
+    assert measure[1]
+
+
+@pytest.mark.parametrize("width", [320, 700, 960, 1100, 1280, 1440, 2560])
+def test_text_and_margin_stand_beside_each_other_where_there_is_room(visit, width):
+    page = visit("book/attention/chapter.html", width=width, height=900).page
+    text, beside = (
+        page.locator(part).first.bounding_box() for part in (".bd-article", ".bd-sidebar-secondary")
+    )
+    assert text["width"] == pytest.approx(604, abs=1) or width < 652
+    if width >= 960:
+        assert text["x"] + text["width"] + 40 <= beside["x"]
+        assert beside["x"] + beside["width"] <= width
+    else:
+        assert beside is None or beside["width"] == 0 or beside["x"] >= width
+    chapters = page.locator("#pst-primary-sidebar").bounding_box()
+    assert bool(chapters and chapters["width"] and chapters["x"] >= 0) == (width >= 1200)
+
+
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
+def test_the_first_screen_shows_the_idea_and_the_model_at_work(visit, width, height):
+    seen = visit("book/index.html", width=width, height=height, alone=True)
+    page = seen.page
+    ends = page.evaluate("""() => ['.first-words .sd-btn', '.first-figure details', '.first-letters'].map(
+      name => document.querySelector(name).getBoundingClientRect()).map(box => [box.top, box.bottom])""")
+    assert all(top < height for top, _ in ends)
+    assert all(bottom < height for _, bottom in ends[:2])
+    figure = page.locator(".first-figure")
+    figure.locator(".tl-said:not(:empty)").wait_for(state="attached", timeout=20_000)
+    before = page.locator(".first-letters").inner_text()
+    eventually(page, lambda: len(page.locator(".first-letters").inner_text()) > len(before) + 5)
+    page.get_by_role("button", name="Pause").click()
+    eventually(page, lambda: page.get_by_role("button", name="Let it write").is_visible())
+    assert page.locator(".first-letters span").count() > 40
+    assert not seen.problems
+    assert not seen.outside
+
+
+def test_a_figure_gives_one_task_at_a_time_and_ticks_it(visit):
+    page = visit("book/index.html", width=1440, height=900, alone=True).page
+    figure = page.locator(".first-figure")
+    figure.locator(".tl-said:not(:empty)").wait_for(state="attached", timeout=20_000)
+    picture = figure.locator("svg").first
+    box = picture.bounding_box()
+    at = lambda hour: box["x"] + (38 + (hour - 4) / 16 * (box["width"] - 58))  # noqa: E731
+    mouse = page.mouse
+
+    def drag(start, end, y):
+        mouse.move(start, box["y"] + y)
+        mouse.down()
+        mouse.move(end, box["y"] + y, steps=5)
+        mouse.up()
+
+    todo, done = figure.locator(".tl-to-do"), figure.locator(".tl-done")
+    assert "Drag the hour to 10:00" in todo.inner_text()
+    assert done.count() == 0
+    drag(at(7), at(10), 150)
+    assert done.count() == 1
+    ring = 262 - 44 * 0.6065
+    drag(at(11.5), at(10.3), ring)  # a narrow bell: the nearest measurement alone
+    assert done.count() == 2
+    near = page.evaluate("document.querySelector('.first-figure tformer-live').state.h")
+    assert 0.27 <= near < 0.5
+    drag(at(10 + near), at(20), ring)
+    figure.locator("tformer-live").evaluate("live => live.change({ h: 11 })")
+    assert done.count() == 3
+    assert "average" in todo.inner_text()
+
+
+def test_without_motion_nothing_writes_until_it_is_asked_to(browser, address):
+    context = browser.new_context(viewport={"width": 1440, "height": 900}, reduced_motion="reduce")
+    page = context.new_page()
+    page.goto(address + "book/index.html")
+    page.get_by_role("button", name="Let it write").click(timeout=20_000)
+    before = page.locator(".first-letters span").count()
+    eventually(page, lambda: page.locator(".first-letters span").count() > before + 3)
+    context.close()
+
+
+def test_without_scripts_the_first_page_has_its_words_and_a_drawing_s_place(visit):
+    page = visit("book/index.html", scripts=False).page
+    assert page.locator(".first-letters").inner_text().startswith("ROMEO:")
+    assert page.locator(".first-words .sd-btn").is_visible()
+    assert "at rest" in page.locator(".first-figure noscript").inner_text()
