@@ -1227,8 +1227,8 @@ def test_an_exercise_begins_in_a_state_of_its_figure(play):
 def test_figures_and_exercises_name_each_other(site, name, label):
     place = site / exercises()[label][0]
     page = lxml.html.parse(place)
-    box = page.xpath(f"//details[@id='{label}']")[0]
-    number = re.search(r"\d+\.\d+", box.xpath("./summary")[0].text_content())[0]
+    box = page.xpath(f"//section[@id='{label}']")[0]
+    number = re.search(r"\d+\.\d+", box.xpath("./h2")[0].text_content())[0]
     link = box.xpath("./p/a[@data-opens] | ./noscript/p/a[@data-opens]")[0]
     assert dict(parse_qsl(link.get("data-opens")))["try"] == name
     address, _, anchor = link.get("href").partition("#")
