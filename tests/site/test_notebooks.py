@@ -504,10 +504,11 @@ def opened(browser, lab) -> Iterator:
     """Opens a notebook in a tab."""
     context = browser.new_context(viewport={"width": 1200, "height": 900})
     page = context.new_page()
+    page.set_default_timeout(180_000)  # JupyterLab starts slowly on a machine that is busy
 
     def open_notebook(name: str):
         page.goto(f"{lab}lab/tree/{name}?reset")
-        page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=120_000)
+        page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=180_000)
         page.wait_for_function("() => window.jupyterapp?.shell.currentWidget?.content?.widgets?.length > 5")
         return page
 
@@ -520,7 +521,7 @@ def test_an_untrusted_jupyterlab_shows_the_drawings(opened, written):
     wanted = sum("image/png" in o.get("data", {}) for c, _ in code_cells(written[name]) for o in c["outputs"])
     page = opened(name)
     count = "document.querySelectorAll('.jp-Notebook .jp-OutputArea img').length"
-    page.wait_for_function(f"() => {count} === {wanted}", timeout=60_000)
+    page.wait_for_function(f"() => {count} === {wanted}", timeout=180_000)
     cells = "[...jupyterapp.shell.currentWidget.content.model.cells]"
     trusted = f"{cells}.some(cell => cell.type === 'code' && cell.outputs.length > 0 && cell.trusted)"
     assert page.evaluate(trusted) is False
@@ -552,7 +553,7 @@ def test_an_exercise_is_solved_by_typing_into_it(opened, written):
     page = opened(name)
     page.wait_for_function(
         "() => jupyterapp.shell.currentWidget.sessionContext.session?.kernel?.status === 'idle'",
-        timeout=60_000,
+        timeout=180_000,
     )
     page.evaluate(RUN, first)
     editor = page.locator(".jp-Notebook .jp-Cell").nth(stub).locator(".cm-content")
