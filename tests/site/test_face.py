@@ -84,6 +84,15 @@ def test_the_first_screen_shows_the_idea_and_the_model_at_work(visit, width, hei
     page.get_by_role("button", name="Pause").click()
     eventually(page, lambda: page.get_by_role("button", name="Let it write").is_visible())
     assert page.locator(".first-letters span").count() > 40
+    last = """() => {
+      const [box, letter] = ['.first-letters', '.first-letters span:last-child'].map(
+        name => document.querySelector(name).getBoundingClientRect());
+      return letter.bottom <= box.bottom + 1 && letter.top >= box.top - 1;
+    }"""
+    assert page.evaluate(last)
+    page.evaluate("document.querySelector('.first-letters').append(...Array(9).fill(0).map(() => '\\n'))")
+    page.get_by_role("button", name="Let it write").click()
+    eventually(page, lambda: page.evaluate(last))  # also when there is more than the box holds
     assert not seen.problems
     assert not seen.outside
 
@@ -117,6 +126,9 @@ def test_a_figure_gives_one_task_at_a_time_and_ticks_it(visit):
     figure.locator("tformer-live").evaluate("live => live.change({ h: 11 })")
     assert done.count() == 3
     assert "average" in todo.inner_text()
+    figure.get_by_role("button", name="Start again").evaluate("button => button.click()")
+    assert done.count() == 0
+    assert "Drag the hour to 10:00" in todo.inner_text()
 
 
 def test_without_motion_nothing_writes_until_it_is_asked_to(browser, address):

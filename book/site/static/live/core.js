@@ -85,7 +85,7 @@
       };
       this.steps = this.taskLine(figure);
       this.replaceChildren(this.steps ?? "", this.stage, this.panel, this.said, this.heard, html("p", { class: "tl-foot" },
-        html("button", { type: "button", onclick: () => this.change(this.start) }, "Start again"),
+        html("button", { type: "button", onclick: () => this.again() }, "Start again"),
         html("button", { type: "button", onclick: copy }, "Link to this state"), copied));
       this.draw = figure.build(this);
       new ResizeObserver(() => this.redraw()).observe(this.stage);
@@ -110,6 +110,12 @@
       };
       this.heardTask = html("span", { class: "tl-hidden", role: "status" });
       return html("p", { class: "tl-steps" }, this.toDo, this.heardTask, html("span", { class: "tl-dots" }, this.dots));
+    }
+
+    // As it was when the page was opened, its tasks too.
+    again() {
+      [this.reached, this.drawn] = [0, false];
+      this.change(this.start);
     }
 
     // What the given texts say about a state like this one; what is no state of it is left alone.

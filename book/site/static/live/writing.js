@@ -20,6 +20,7 @@
     letter.textContent = model.letters[token];
     letter.style.setProperty("--surprise", Math.min(1, bits / 6).toFixed(2));
     place.append(letter);
+    place.scrollTop = place.scrollHeight; // the line that is written stays in view
     logits = model.step(token, cache).logits;
     letters += 1;
   };
