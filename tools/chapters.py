@@ -7,7 +7,7 @@ A chapter is a folder of `book` with a file `chapter.yml`:
     laboratories: [copying, probes]  # if it has several, in their order
     pattern: false  # if it is not of a chapter's usual shape
     was: 02_attention  # if its page once had another address
-    words: {attention: [dot-product attention]}  # other names of terms, for the search
+    words: {attention: [dot-product attention]}  # other names of terms and sections, for the search
 
 and its number is its place in `_toc.yml`, counted from 0: the first is what stands before the beginning.
 Its notebooks lie beside that file and are of three kinds: `chapter.ipynb`, what is read; the laboratory, its

@@ -1,5 +1,6 @@
 """Makes the index that the site's search asks, with pagefind, of the records that the build left."""
 
+import gzip
 import html
 import json
 import shutil
@@ -9,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 FOLDER = "pagefind"  # in the site
+TITLES = "titles.json"  # there: what a record is called, by pagefind's name for it
 UNUSED = ("*-ui.css", "*-ui.js", "pagefind-highlight.js", "wasm.unknown.pagefind")  # pagefind's own looks
 
 
@@ -23,6 +25,7 @@ def page(record: dict) -> str:
         "title": record["title"],
         "number": record["number"],
         "page": record["page"],
+        "within": record["within"],
         "names": "|".join(record["names"]),
         "spellings": " ".join(record["spellings"]),
     }
@@ -32,10 +35,21 @@ def page(record: dict) -> str:
         if value
     ]
     body = html.escape(record["text"] or record["title"])
-    return (
-        f'<html lang="en"><head>{"".join(lines)}</head>'
-        f'<body><p data-pagefind-filter="kind:{record["kind"]}">{body}</p></body></html>'
-    )
+    return f'<html lang="en"><head>{"".join(lines)}</head><body><p>{body}</p></body></html>'
+
+
+def titles(records: list[dict], folder: Path) -> list[list]:
+    """Of each record that is no public name of code: pagefind's name for it, its kind, title and other names.
+
+    The page of a record is called by the record's number, and a fragment says which page it is of.
+    """
+    found = []
+    for file in sorted((folder / "fragment").glob("*.pf_fragment")):
+        _, _, text = gzip.decompress(file.read_bytes()).partition(b"{")
+        record = records[int(Path(json.loads(b"{" + text)["url"]).stem)]
+        if record["kind"] != "reference":
+            found.append([file.stem, record["kind"], record["title"], record["names"]])
+    return found
 
 
 def write_index(records: Path, site: Path) -> int:
@@ -53,6 +67,8 @@ def write_index(records: Path, site: Path) -> int:
     if done.returncode or not (folder / "pagefind.js").is_file():
         said = (done.stderr or done.stdout).strip().splitlines() or ["it said nothing"]
         raise SearchIndexError(f"pagefind made no index for the search: {said[-1]}")
+    named = json.dumps(titles(found, folder), ensure_ascii=False, separators=(",", ":"))
+    (folder / TITLES).write_text(named, "utf8")
     for pattern in UNUSED:
         for file in folder.glob(pattern):
             file.unlink()

@@ -1,12 +1,15 @@
 """The search: what is found first, how it is used, what it loads, and what stands in for it."""
 
 import json
+import re
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 import search_index
 from search_index import SearchIndexError, page, write_index
+from sphinx.errors import ExtensionError
 
 from tests.site.pages import ROOT
 
@@ -38,6 +41,43 @@ FINDS = {
     "how does the KV cache work": ("gpt", "8.6 "),
     "Vaswani": ("bibliography", "Vaswani et al. (2017)"),
 }
+# Questions as learners type them, and what answers each: sections by number, terms and works by name.
+QUESTIONS = {
+    "why divide by sqrt d": {"2.5"},
+    "layer norm vs batch norm": {"4.4", "layer normalisation", "batch normalisation"},
+    "quantization": {"14.L9"},
+    "backpropagation": {"2.L3", "4.2", "4.4.2"},
+    "attention is all you need": {"Vaswani et al. (2017)"},
+    "kv cache size": {"8.6", "9.2.3"},
+    "what is a token": {"1.3", "token"},
+    "how are positions encoded": {"5", "5.2", "5.3", "positional embedding"},
+    "why do transformers need warmup": {"4.8", "6.5.1", "4.L7", "6.L4"},
+    "beam search vs sampling": {"11.4", "11.7", "8.5", "beam search"},
+    "teacher forcing": {"1.7", "teacher forcing"},
+    "bert vs gpt": {"6.1", "7.1"},
+    "how many parameters does gpt-2 have": {"6.7", "6.L9"},
+    "vision transformer patch size": {"12.2", "12.L7"},
+    "gradient clipping": {"6.5.1", "gradient clipping"},
+    "flash attention memory": {"14.2", "14.2.1", "14.7", "FlashAttention"},
+    "induction heads": {"15.5", "8.L13", "15", "15.L1", "induction head"},
+    "muon optimizer": {"9.5", "9.5.1", "Muon"},
+    "mixture of experts": {"9.4", "mixture of experts"},
+    "rope embeddings": {"5.3", "rotary positions"},
+    "difference between encoder and decoder": {"6.1", "1.7", "encoder", "decoder", "encoder-decoder"},
+    "what are queries keys and values": {"2.1", "2.4", "3.2", "query", "key", "value"},
+    "why is attention quadratic": {"3.7", "14.1"},
+    "chinchilla scaling laws": {"16.4", "16.L8", "scaling law", "compute-optimal"},
+    "temperature vs top p": {"8.5", "temperature", "nucleus"},
+    "vanishing gradients": {"1.5", "4.2", "4.6"},
+    "pre norm or post norm": {"4.7", "4.8", "pre-norm", "post-norm"},
+    "how does multi head attention work": {"3", "3.3", "3.4", "multi-head attention"},
+    "train on multiple gpus": {"16", "16.2", "16.3", "16.L3", "data parallel"},
+    "fine tuning bert": {"7.7", "7.7.1", "7.L6", "fine-tuning"},
+}
+# What the book does not treat, and the word of each that it does not have.
+ABSENT = {"lora": "lora", "rlhf": "rlhf", "speculative decoding": "speculative", "lora fine-tuning": "lora"}
+# Words that are not typed to the end, by the whole word.
+QUESTIONS_TYPED = {"perplexity": {"1.2", "perplexity"}, "byte-pair encoding": {"1.3", "byte-pair encoding"}}
 # Code and works are below the chapters that use them, however well they match.
 LATER = {"MultiHeadAttention", "Vaswani"}
 
@@ -70,6 +110,87 @@ def test_what_one_looks_for_is_first_or_second(reader, query):
     best = found if query in LATER else found[:2]
     pages = (f"book/{where}.html", f"book/{where}/chapter.html", f"book/{where}/laboratory.html")
     assert any(url.split("#")[0].endswith(pages) and name.startswith(title) for url, name in best), found
+
+
+def first_hit(page, query: str) -> str:
+    """What the first result of a query is called: by its number, or by its name where it has none."""
+    search(page, query)
+    title = page.locator(OPTION).first.locator(".tformer-search__title")
+    if not title.count():
+        return "nothing"
+    number = title.locator(".tformer-search__number")
+    return number.inner_text() if number.count() else title.inner_text()
+
+
+def test_questions_of_learners_are_answered_by_the_first_result(reader):
+    assert len(QUESTIONS) == 30
+    found = {query: first_hit(reader, query) for query in QUESTIONS}
+    misses = {query: hit for query, hit in found.items() if hit not in QUESTIONS[query]}
+    print(f"{len(QUESTIONS) - len(misses)} of {len(QUESTIONS)} first hits are right; not: {misses}")
+    assert len(QUESTIONS) - len(misses) >= 27, misses
+
+
+@pytest.mark.parametrize("query", ABSENT)
+def test_what_the_book_does_not_have_is_said(reader, query):
+    found = search(reader, query)
+    said = reader.locator(f"{DIALOG} [role=status]").inner_text()
+    assert ABSENT[query] in said
+    if query == ABSENT[query]:
+        assert said.startswith("Nothing found")
+        assert found == []
+    else:
+        assert "does not have" in said
+
+
+def test_a_word_is_not_answered_by_the_beginning_of_it(reader):
+    """Where a word is nowhere, pagefind looks for shorter ones: "back" is no answer to "backpropagations"."""
+    for query in ("backpropagations", "tokenology", "attentionality"):
+        search(reader, query)
+        marked = {text.lower() for text in reader.locator(f"{OPTION} mark").all_inner_texts()}
+        assert not [word for word in marked if len(word.strip(".,;:")) < 8], (query, marked)
+
+
+def test_a_word_is_found_while_it_is_typed(reader):
+    assert first_hit(reader, "perplex") in QUESTIONS_TYPED["perplexity"]
+    assert first_hit(reader, "byte-pair enc") in QUESTIONS_TYPED["byte-pair encoding"]
+
+
+@pytest.mark.parametrize(
+    ("british", "american"),
+    [
+        ("layer normalisation", "layer normalization"),
+        ("optimiser for matrices", "optimizer for matrices"),
+        ("masked language modelling", "masked language modeling"),
+        ("grey levels", "gray levels"),
+    ],
+)
+def test_both_spellings_find_the_same_first(reader, british, american):
+    assert first_hit(reader, british) == first_hit(reader, american) != "nothing"
+
+
+def test_results_say_where_they_lie(reader):
+    search(reader, "by hand")
+    titles = [name for _, name in search(reader, "one head by hand")]
+    assert not [name for name in titles if name in ("The chapter", "By hand")]
+    assert any(re.match(r"\d+\.\d+\.\d+ .*[Bb]y hand .+", name) for name in titles), titles
+    assert ("6 The transformer", "6. The transformer") in named(reader, "the transformer")
+
+
+def test_exercises_are_found_by_their_names(reader):
+    found = named(reader, "clocks that agree")
+    assert found[0][0].startswith("Exercise 5.")
+    assert found[0][1] == "5. Positional embeddings: exercises"
+
+
+def named(page, query: str) -> list[tuple[str, str]]:
+    """The title of each result, and of the page or the list that it stands under."""
+    search(page, query)
+    groups = page.locator(".tformer-search__results [role=group]").all()
+    return [
+        (title, group.locator(".tformer-search__page").inner_text())
+        for group in groups
+        for title in group.locator(".tformer-search__title").all_inner_texts()
+    ]
 
 
 def test_chapters_stand_before_code(reader):
@@ -197,7 +318,10 @@ def test_without_javascript_the_page_of_the_search_points_elsewhere(browser, add
 
 SECTION = {"kind": "section", "url": "a.html#x", "title": "A <b>", "number": "1.2", "page": "1. A"}
 TERM = {"kind": "term", "url": "g.html#term-y", "title": "y", "number": "", "page": "Glossary"}
-RECORDS = [record | {"text": "Words & more", "names": ["Y"], "spellings": []} for record in (SECTION, TERM)]
+RECORDS = [
+    record | {"text": "Words & more", "names": ["Y"], "within": "", "spellings": []}
+    for record in (SECTION, TERM)
+]
 
 
 @pytest.fixture
@@ -227,6 +351,14 @@ def test_what_is_found_is_the_same_each_time(records, tmp_path):
     assert len(first) >= 3
     assert first == second
     assert not any("ui" in path.name for path in trees[0])
+
+
+def test_titles_are_kept_by_the_names_that_pagefind_gives(records, tmp_path):
+    write_index(records, tmp_path)
+    folder = tmp_path / "pagefind"
+    kept = json.loads((folder / "titles.json").read_text("utf8"))
+    assert {file.stem for file in (folder / "fragment").iterdir()} == {row[0] for row in kept}
+    assert sorted(row[1:] for row in kept) == [["section", "A <b>", ["Y"]], ["term", "y", ["Y"]]]
 
 
 def test_a_failure_says_what_is_wrong(records, tmp_path, monkeypatch):
@@ -263,3 +395,16 @@ def test_formulas_are_said_in_plain_characters(words, tex, plain):
 
 def test_both_spellings_are_found(words):
     assert words.spellings("We normalise, the BPETokenizer does not.") == ["bpetokeniser", "normalize"]
+    assert words.spellings("A labelled neighbour's Grey centre") == ["center", "gray", "labeled", "neighbor"]
+    assert words.spellings("four hours of rays that enter, from all") == []
+
+
+def test_words_for_what_is_nowhere_stop_the_build(words, monkeypatch, tmp_path):
+    monkeypatch.setattr(words, "OTHER_NAMES", {("attention", "No such section"): ["other"]})
+    app = SimpleNamespace(
+        builder=SimpleNamespace(format="html"),
+        env=SimpleNamespace(found_docs={words.GLOSSARY}),
+        doctreedir=tmp_path,
+    )
+    with pytest.raises(ExtensionError, match="No such section"):
+        words.Collector().write(app, None)

@@ -4,7 +4,8 @@
 record holds plain words: no code, and of a formula what can be said in a line. The
 glossary says by its "See" in which section a term is explained, or else the sections
 that link to the term do. That section is found by the term's name and by its other
-names, also where its title is another.
+names, also where its title is another. A chapter.yml may name its sections as well, by
+their titles.
 """
 
 import json
@@ -28,14 +29,24 @@ RECORDS = "search-records.json"  # beside the doctrees: no part of the site
 SCRIPT = "search.js"
 GLOSSARY = "book/glossary"
 
-# Other names under which readers look for a term of the glossary.
-OTHER_NAMES = {term: names for chapter in chapters() for term, names in chapter.words.items()}
+# Other names under which readers look for a term of the glossary or a section of a chapter.
+OTHER_NAMES = {
+    (chapter.name, known): names for chapter in chapters() for known, names in chapter.words.items()
+}
+LABORATORIES = {f"book/{chapter.name}/{name}" for chapter in chapters() for name in chapter.laboratories}
+EXPLAINING = ("section", "opening", "laboratory")
 
 # Sections that name many things and explain none.
 ASIDE = ("What you learned", "Exercises", "Further reading")
 
-# One word, two spellings: British prose and the names of code that the world shares.
-SPELLING = re.compile(r"\b([a-z]{3,}?)(is|iz)(e[drs]?|ers?|ing|ations?)\b", re.IGNORECASE)
+# One word, two spellings: British prose, and the rest of the world and its code.
+SPELLINGS = (
+    (r"\b([a-z]{3,}?)(is|iz)(e[drs]?|ers?|ing|ations?)\b", {"is": "iz", "iz": "is"}),
+    (r"\b(beh?avi|col|fav|lab|neighb)(our|or)([a-z]*)\b", {"our": "or", "or": "our"}),
+    (r"\b(gr)(ey|ay)(s?)\b", {"ey": "ay", "ay": "ey"}),
+    (r"\b(cent)(re|er)(s?)\b", {"re": "er", "er": "re"}),
+    (r"\b(cance|labe|mode|trave)(ll|l)(ed|ers?|ing)\b", {"ll": "l", "l": "ll"}),
+)
 NOT_WORDS = (
     addnodes.desc,  # a public name has a record of its own, and so has a term
     addnodes.glossary,
@@ -101,6 +112,8 @@ def words(node: nodes.Node) -> str:
         return ""
     if isinstance(node, nodes.container) and "book-results" in node["classes"]:
         return ""  # the table of all claims
+    if isinstance(node, nodes.container) and "question" in node["classes"]:
+        return ""  # most of its answers are wrong
     if isinstance(node, nodes.container) and "cell_output" in node["classes"]:
         return " ".join(words(caption) for caption in node.findall(nodes.caption))
     if "cell_input" in node.get("classes", ()):
@@ -115,24 +128,53 @@ def line(text: str) -> str:
 
 
 def spellings(text: str) -> list[str]:
-    """The same words with s for z and z for s, as in normalise."""
-    found = {match[0].lower(): match for match in SPELLING.finditer(text)}
-    swapped = {"is": "iz", "iz": "is"}
-    return sorted(f"{m[1]}{swapped[m[2].lower()]}{m[3]}".lower() for m in found.values())
+    """The words that have another spelling, in that one: normalize for normalise."""
+    found = set()
+    for pattern, swapped in SPELLINGS:
+        for begin, middle, end in re.findall(pattern, text, re.IGNORECASE):
+            found.add(f"{begin}{swapped[middle.lower()]}{end}".lower())
+    return sorted(found)
 
 
 def own_parts(section: nodes.section) -> list[nodes.Node]:
-    """What a section holds itself: no subsection, no title, no solution."""
+    """What a section or an exercise holds itself: no part with a record of its own, no title, no solution."""
+    apart = {"solution", "exercise"}
     return [
         child
         for child in section.children
-        if not isinstance(child, nodes.section | nodes.title) and "solution" not in child.get("classes", ())
+        if not isinstance(child, nodes.section | nodes.title) and not apart & set(child.get("classes", ()))
     ]
 
 
 def sections(document: nodes.document) -> Iterator[nodes.section]:
     """The sections that have a title; exercises hold some that have none."""
     return (s for s in document.findall(nodes.section) if isinstance(s.next_node(), nodes.title))
+
+
+def exercises(document: nodes.document) -> Iterator[nodes.Element]:
+    """The exercises, which tformer_reading has made folds of."""
+    return (n for n in document.findall(nodes.Element) if "exercise" in n.get("classes", ()) and n.get("ids"))
+
+
+def above(section: nodes.section) -> str:
+    """The title of the section that a section is in; of none where that is the whole page."""
+    around = section.parent
+    if not isinstance(around, nodes.section) or not isinstance(around.parent, nodes.section):
+        return ""
+    return line(words(around.next_node(nodes.title)))
+
+
+def kind_of(docname: str, heading: str, number: str, first: bool) -> str:
+    """What kind of section that is: pages that are in no chapter have no numbers."""
+    if docname.startswith("book/api"):
+        return "reference"
+    if heading in ASIDE or docname.endswith(f"/{EXERCISES}"):
+        return "aside"
+    if docname in LABORATORIES:
+        return "page" if first else "laboratory"
+    if first and number:
+        return "opening"
+    return "section" if number else "page"
 
 
 def target(url: str, link: nodes.reference) -> str:
@@ -162,6 +204,7 @@ class Collector:
         self.sees: dict[str, str] = {}  # of a term, what its "See" leads to
         self.home: dict[str, dict] = {}  # of an address, the section that it is in
         self.links: dict[str, list[dict]] = {}  # of an address, who links to it
+        self.named: set[tuple[str, str]] = set()  # those of OTHER_NAMES that have been found
 
     def add(self, kind: str, url: str, title: str, text: str, page: str, number: str = "") -> dict:
         """Keeps a record, which it returns."""
@@ -173,7 +216,7 @@ class Collector:
             "page": page,
             "text": text,
         }
-        self.records.append(record | {"names": []})
+        self.records.append(record | {"names": [], "within": ""})
         return self.records[-1]
 
     def page(self, app: Sphinx, docname: str, template: str, context: dict, doctree) -> None:
@@ -189,23 +232,26 @@ class Collector:
         first = True
         for section in sections(doctree):
             anchor = section["ids"][0]
-            found = numbers.get("" if first else f"#{anchor}") or ()
+            number = ".".join(map(str, numbers.get("" if first else f"#{anchor}") or ()))
             heading, parts = line(words(section.next_node())), own_parts(section)
-            kind = "aside" if heading in ASIDE or docname.endswith(f"/{EXERCISES}") else "section"
             record = self.add(
-                "reference" if docname.startswith("book/api") else kind,
+                kind_of(docname, heading, number, first),
                 url if first else f"{url}#{anchor}",
                 heading,
                 line(" ".join(words(part) for part in parts)),
                 title,
-                ".".join(map(str, found)),
+                number,
             )
+            record["within"] = above(section)
+            record["names"] = self.other_names(docname, heading)
             for inner in section.findall(nodes.Element):
                 for name in inner.get("ids", ()):  # the innermost comes last, and stays
                     self.home[f"{url}#{name}"] = record
             for link in (a for p in parts for a in p.findall(nodes.reference)):
                 self.links.setdefault(target(url, link), []).append(record)
             first = False
+        for exercise in exercises(doctree):
+            self.exercise(exercise, url, title)
         for item in doctree.findall(nodes.definition_list_item):
             self.term(item, url, title)
         for citation in doctree.findall(nodes.citation):
@@ -214,6 +260,25 @@ class Collector:
             self.add("work", f"{url}#{citation['ids'][0]}", label.astext(), text, title)
         for description in doctree.findall(addnodes.desc):
             self.name(description, url)
+
+    def other_names(self, docname: str, heading: str) -> list[str]:
+        """What chapter.yml calls a section besides; once, so that it can be said which names nobody has."""
+        key = (docname.split("/")[1] if docname.count("/") > 1 else "", heading)
+        if key in OTHER_NAMES:
+            self.named.add(key)
+        return list(OTHER_NAMES.get(key, ()))
+
+    def exercise(self, exercise: nodes.Element, url: str, page: str) -> None:
+        """An exercise, without its solution: its title is its number, its name and how hard it is."""
+        title, *parts = exercise.children
+        number, name = "", ""
+        for part in title.children:
+            if "caption-number" in part.get("classes", ()) if isinstance(part, nodes.Element) else False:
+                number = line(part.astext())
+            elif not (isinstance(part, nodes.Element) and "exercise-kind" in part.get("classes", ())):
+                name += words(part)
+        text = line(" ".join(words(part) for part in parts if "solution" not in part.get("classes", ())))
+        self.add("aside", f"{url}#{exercise['ids'][0]}", line(name).strip("()"), text, page, number)
 
     def term(self, item: nodes.definition_list_item, url: str, page: str) -> None:
         """A term of the glossary, with its other names."""
@@ -228,7 +293,10 @@ class Collector:
                 line(words(definition)),
                 page,
             )
-            record["names"] = OTHER_NAMES.get(record["title"], [])
+            for key, names in OTHER_NAMES.items():
+                if key[1] == record["title"]:
+                    record["names"] = [*record["names"], *names]
+                    self.named.add(key)
             if link := see(definition):
                 self.sees[record["url"]] = target(url, link)
 
@@ -251,12 +319,10 @@ class Collector:
         for term in [r for r in self.records if r["kind"] == "term"]:
             names = [term["title"], *term["names"]]
             home = self.home.get(self.sees.get(term["url"], ""))
-            if home is None or home["kind"] != "section":
+            if home is None or home["kind"] not in EXPLAINING:
                 said = re.compile("|".join(map(re.escape, names)), re.IGNORECASE)
                 linking = [
-                    record
-                    for record in self.links.get(term["url"], ())
-                    if record["kind"] == "section" and record["number"]
+                    record for record in self.links.get(term["url"], ()) if record["kind"] in EXPLAINING
                 ]
                 linking.sort(key=lambda r: len(said.findall(r["text"])), reverse=True)
                 home = next(iter(linking), None)
@@ -277,10 +343,8 @@ class Collector:
         """Writes the records when all pages are written."""
         if exception is not None or app.builder.format != "html":
             return
-        known = {record["title"] for record in self.records if record["kind"] == "term"}
-        has_glossary = GLOSSARY in app.env.found_docs
-        if has_glossary and (unknown := OTHER_NAMES.keys() - known):
-            raise ExtensionError(f"{Path(__file__).name} names what is not in the glossary: {unknown}")
+        if GLOSSARY in app.env.found_docs and (unknown := OTHER_NAMES.keys() - self.named):
+            raise ExtensionError(f"a chapter.yml gives words for what is no term and no section: {unknown}")
         self.order()
         self.name_sections()
         for record in self.records:

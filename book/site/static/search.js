@@ -1,58 +1,163 @@
 // Search as one types, by pagefind: its data are loaded when a search begins. It asks by `fetch`, which
 // browsers forbid for file://; there, and where pagefind does not load, search.html searches by Sphinx.
+//
+// Pagefind wants every word of a query on one page, and shortens a word that it does not know until it knows it.
+// Readers ask questions. So it is asked for one word at a time, whole words apart from their beginnings; what it
+// says is added up, rarer words counting more, and titles and other names, of which there is a list, are compared.
 (() => {
   const root = new URL(document.documentElement.dataset.content_root || "./", location.href);
-  const GROUPS = { term: 3, section: 8, aside: 2, work: 2, reference: 4 }; // how many of each are shown
-  const RANKING = { metaWeights: { title: 5, names: 5, spellings: 0.5, page: 0, number: 0, url: 0 } };
-  const PAGES = { section: true, aside: true }; // shown by the page that they are on
+  // Which kinds of records stand together, in what order, and how many of each; and how much what is found in one counts.
+  const SHOWN = [[["section", "opening", "laboratory", "page"], 8], [["term"], 3], [["aside"], 2], [["work"], 2], [["reference"], 4]];
+  const WORTH = { section: 1, opening: 0.9, term: 0.9, laboratory: 0.85, aside: 0.6, page: 0.6, work: 0.6, reference: 0.5 };
+  const MAIN = { section: true, opening: true, laboratory: true, term: true };
+  const NOTHING = { results: [] };
+  const OTHER = { kind: "reference", heading: new Set(), names: [] };
+  const RANKING = { metaWeights: { title: 5, names: 5, spellings: 0.5, page: 0, number: 0, url: 0, within: 0 } };
+  const PAGES = { section: true, opening: true, laboratory: true, page: true, aside: true }; // shown by the page that they are on
+  const EDGES = /^[^\p{L}\p{N}[]+|[^\p{L}\p{N}\]+]+$/gu; // what is not a word at its ends
   const SOURCES = { term: "Glossary", work: "Bibliography", reference: "Reference" };
-  const british = (text) => text.toLowerCase().replace(/iz(?=e|i|a)/g, "is").replace(/[^\p{L}\p{N}[\]]+/gu, " ").trim();
 
-  // Words of a question that are not what it asks about; left out where with them nothing is found.
-  const FILLING = /\b(how|why|what|when|where|which|who|is|are|do|does|did|the|an?|of|in|on|to|for|and|work|works|we|i)\b/gi;
-  // Pagefind shortens a word that it does not know until it knows it: some word must really be there.
-  const holds = (query) => (data) => {
-    const text = `${data.meta.title} ${data.meta.names || ""} ${data.meta.spellings || ""} ${data.content}`.toLowerCase();
-    return query.toLowerCase().split(/[^\p{L}\p{N}]+/u).some((word) => word && text.includes(word.slice(0, 4)));
+  // Words of a question that are not what it asks about. They are searched for where there are no others.
+  const FILLING = new Set(
+    ("a about all an and any are as at be between by can compare compared comparison could did difference differences do does explain " +
+      "explained for from get has have how i if in into is it its many me much my of on or our should so than that " +
+      "the their them there these they this to use used using versus vs was we were what when where which while who why will with work works " +
+      "would you your").split(" "),
+  );
+
+  // Stems, so that "normalizing" is "normalisation" and "layer norms" are a "layer norm"; only compared with each other.
+  const ENDINGS = /^(.{3,}?)(?:is(?:e[drs]?|ers|ing|ations?)|ations?|ions?|ings?|al|ly|ed|ers?|es|e|s)$/;
+  const british = (word) => word.toLowerCase().replace(/iz(?=e|i|a)/g, "is").replace(/our/g, "or");
+  const stem = (word) => {
+    let short = british(word).replace(/ies$/, "y");
+    for (let last; last !== short; ) [last, short] = [short, short.replace(ENDINGS, "$1")];
+    return short.replace(/([^aeiou])\1$/, "$1");
   };
+  const parts = (text) => text.toLowerCase().match(/[\p{L}\p{N}]+/gu) || [];
+  const content = (words) => {
+    const left = words.filter((word) => !FILLING.has(word.toLowerCase()));
+    return left.length ? left : words;
+  };
+  const stems = (text) => content(parts(text)).map(stem);
+  const add = (numbers) => numbers.reduce((sum, one) => sum + one, 0);
 
-  let engine; // a promise of pagefind, or of null
+  let engine; // a promise of pagefind and of the records' titles, or of null
   const load = () => {
     if (location.protocol === "file:") return Promise.resolve(null);
-    engine ??= import(new URL("pagefind/pagefind.js", root).href)
-      .then(async (pagefind) => {
+    engine ??= Promise.all([import(new URL("pagefind/pagefind.js", root).href), fetch(new URL("pagefind/titles.json", root))])
+      .then(async ([pagefind, titles]) => {
         await pagefind.options({ ranking: RANKING, excerptLength: 24 });
         await pagefind.init();
-        return pagefind;
+        const records = new Map();
+        for (const [id, kind, title, names] of await titles.json())
+          records.set(id, { kind, heading: new Set(stems(title)), names: [title, ...names].map((name) => stems(name).join("")) });
+        const main = [...records.values()].filter(({ kind }) => kind in MAIN).length;
+        return { pagefind, records, main, words: new Map() };
       })
       .catch(() => null);
     return engine;
   };
 
-  // The results of one query, best first: a term that is the query, sections (one that explains it first), other
-  // terms, works, code.
-  const ask = async (pagefind, query) => {
-    const kinds = Object.keys(GROUPS);
-    const answers = await Promise.all(kinds.map((kind) => pagefind.search(query, { filters: { kind } })));
-    const found = {};
-    await Promise.all(
-      kinds.map(async (kind, i) => {
-        const best = answers[i].results.slice(0, GROUPS[kind]);
-        const data = (await Promise.all(best.map((result) => result.data()))).filter(holds(query));
-        found[kind] = data.map((one) => ({ ...one, kind }));
-      }),
+  // What one word finds: by record how well (0 to 1), whole or as the beginning of a word; and how much it counts: more,
+  // the fewer chapters and terms have it. Pagefind gives `begun` also for what begins otherwise, so one text is looked at.
+  const lookUp = async ({ pagefind, records, main }, word) => {
+    const [exact, loose] = await Promise.all([pagefind.search(`"${word}"`), pagefind.search(word)]);
+    const ids = new Set(exact.results.map(({ id }) => id));
+    const most = Math.log1p(loose.results[0]?.score || 1);
+    const whole = new Map(), begun = new Map();
+    for (const result of loose.results)
+      (ids.has(result.id) ? whole : begun).set(result.id, { result, score: Math.log1p(result.score) / most });
+    if (!whole.size && begun.size) {
+      const { meta, content } = await loose.results[0].data();
+      const said = parts(Object.values(meta).concat(content).join(" ")).map(british);
+      if (!parts(word).every((part) => said.some((one) => one.startsWith(british(part))))) begun.clear();
+    }
+    const having = [...(whole.size ? whole : begun).keys()].filter((id) => records.get(id)?.kind in MAIN).length;
+    const weight = (having ? Math.log(1 + main / having) : 1) * (word.length > 1 ? 1 : 0.3);
+    return { word, whole, begun, weight };
+  };
+  const known = (engine, word) => {
+    if (!engine.words.has(word)) engine.words.set(word, lookUp(engine, word));
+    return engine.words.get(word);
+  };
+
+  // How a record's names match the query: the share of the query that is names of the record in full, whether one
+  // name is all of it, and how much of its title is in the query and the other way round.
+  const compare = (asked, total, { heading, names }) => {
+    const covered = new Set();
+    let exact = false;
+    for (const name of names) {
+      for (let i = 0; i < asked.length; i++) {
+        for (let j = i, run = ""; j < asked.length && run.length < name.length; ) {
+          run += asked[j++].stem;
+          if (run !== name) continue;
+          for (let k = i; k < j; k++) covered.add(k);
+          exact ||= j - i === asked.length;
+        }
+      }
+    }
+    const share = (ones) => add(ones.map(({ weight }) => weight)) / total;
+    const inTitle = asked.filter((one) => heading.has(one.stem));
+    const ofTitle = new Set(inTitle.map((one) => one.stem)).size / (heading.size || 1);
+    return { exact, name: share([...covered].map((i) => asked[i])), title: share(inTitle) * (0.5 + 0.5 * ofTitle) };
+  };
+
+  // The results of a query, best first, and the words of it that the book does not have.
+  const ask = async (engine, query) => {
+    const words = content(query.split(/\s+/).map((word) => word.replace(EDGES, "")).filter(Boolean));
+    const several = words.length > 1;
+    const [all, same, ...looked] = await Promise.all([
+      several ? engine.pagefind.search(words.join(" ")) : NOTHING,
+      parts(query).length > 2 ? engine.pagefind.search(`"${query.replaceAll('"', " ")}"`) : NOTHING,
+      ...words.map((word) => known(engine, word)),
+    ]);
+    const typing = /[\p{L}\p{N}]$/u.test(query) ? looked.at(-1) : null;
+    const there = looked.filter(({ whole, begun }) => whole.size || begun.size);
+    const weights = add(there.map(({ weight }) => weight));
+
+    const sums = new Map();
+    for (const one of there) {
+      const { whole, begun, weight } = one;
+      const partly = whole.size ? (one === typing ? 0.3 : 0) : 0.8; // what the beginning of another word is worth
+      for (const [found, worth] of [[whole, 1], [begun, partly]]) {
+        for (const [id, { result, score }] of worth ? found : []) {
+          const sum = sums.get(id) || { id, covered: 0, text: 0, rarest: 0 };
+          sum.covered += (worth * weight) / weights;
+          sum.text += (worth * weight * score) / weights;
+          if (worth * weight > sum.rarest) Object.assign(sum, { rarest: worth * weight, result });
+          sums.set(id, sum);
+        }
+      }
+    }
+
+    const asked = looked.flatMap(({ word, weight }) => {
+      const those = stems(word);
+      return those.map((one) => ({ stem: one, weight: weight / those.length }));
+    });
+    const total = add(asked.map(({ weight }) => weight));
+    const together = new Map(all.results.map((result) => [result.id, result])); // their excerpts show all words
+    const literal = new Set(same.results.map(({ id }) => id)); // have the query as it stands: the longer, the less by chance
+    const ofLiteral = Math.min(2, 0.5 * (parts(query).length - 1));
+    const scored = [...sums.values()]
+      .filter(({ covered }) => covered > 0.4)
+      .map((sum) => {
+        const record = engine.records.get(sum.id) || OTHER;
+        const like = compare(asked, total, record);
+        const said = literal.has(sum.id) ? ofLiteral : 0;
+        const score = WORTH[record.kind] * (sum.text * sum.covered + 1.2 * like.name + 0.8 * like.title + said);
+        return { ...sum, kind: record.kind, score: score + (like.exact && record.kind === "term" ? 1 : 0) };
+      })
+      .sort((a, b) => b.score - a.score);
+    const first = scored.find(({ kind }) => kind !== "reference");
+    const shown = SHOWN.flatMap(([kinds, most]) =>
+      scored.filter((one) => one !== first && kinds.includes(one.kind)).slice(0, most),
     );
-    const wanted = british(query);
-    const named = (one) =>
-      [one.meta.title, ...(one.meta.names || "").split("|")].some((name) => british(name) === wanted);
-    const exact = found.term.filter(named);
-    const others = found.term.filter((term) => !exact.includes(term));
-    // The section that explains a term bears its names, and stands before those that only say them.
-    found.section.sort((a, b) => named(b) - named(a));
-    const results = [...exact.slice(0, 1), ...found.section, ...exact.slice(1), ...others, ...found.aside, ...found.work, ...found.reference];
-    const total = results.length && answers.reduce((sum, answer) => sum + answer.results.length, 0);
-    const shorter = query.replace(FILLING, " ").trim();
-    return total || !shorter || shorter === query.trim() ? { total, results } : ask(pagefind, shorter);
+    const results = await Promise.all(
+      (first ? [first, ...shown] : shown).map(async ({ id, kind, result }) => ({ ...(await (together.get(id) || result).data()), kind })),
+    );
+    const unknown = looked.filter((one) => !there.includes(one)).map(({ word }) => word);
+    const partly = !scored.some(({ covered }) => covered > 0.99);
+    return { total: scored.length, unknown, partly, results };
   };
 
   // Sections of one page stand together, in the order of the best of each page.
@@ -113,9 +218,10 @@
     const option = (result) => {
       const { meta, kind } = result;
       const title = element("span", { class: "tformer-search__title" });
-      if (meta.number && meta.number.includes(".")) title.append(element("span", { class: "tformer-search__number" }, meta.number), " ");
-      title.append(kind in PAGES && meta.number && !meta.number.includes(".") ? "The chapter" : meta.title);
-      if (kind === "reference" && meta.page) title.append(" ", element("small", {}, meta.page));
+      if (meta.number) title.append(element("span", { class: "tformer-search__number" }, meta.number), " ");
+      title.append(meta.title);
+      const around = kind === "reference" ? meta.page : meta.within && `in “${meta.within}”`;
+      if (around) title.append(" ", element("small", {}, around));
       const excerpt = element("span", { class: "tformer-search__excerpt" });
       excerpt.innerHTML = result.excerpt; // pagefind's own: escaped words and <mark>
       return element("a", {
@@ -123,8 +229,15 @@
       }, title, excerpt);
     };
 
-    const show = (query, { total, results }) => {
-      clear(total ? `${total} result${total === 1 ? "" : "s"}` : `Nothing found for “${query}”.`);
+    const count = (query, { total, unknown, partly }) => {
+      if (!total) return `Nothing found for “${query}”.`;
+      const without = unknown.length ? ` without ${unknown.map((word) => `“${word}”`).join(", ")}, which the book does not have` : "";
+      return `${total} result${total === 1 ? "" : "s"}${partly ? " with some of these words" : ""}${without}`;
+    };
+
+    const show = (query, answer) => {
+      const { results } = answer;
+      clear(count(query, answer));
       for (const [i, group] of grouped(results).entries()) {
         const name = element("div", { class: "tformer-search__page", id: `${id}-page-${i}` }, group.source);
         const box = element("div", { role: "group", "aria-labelledby": name.id }, name);
@@ -145,10 +258,10 @@
       const query = input.value.trim();
       if (!query) return clear();
       const mine = ++turn;
-      const pagefind = await load();
+      const engine = await load();
       if (mine !== turn) return;
-      if (!pagefind) return clear("Press Enter to search.");
-      const answer = await ask(pagefind, query);
+      if (!engine) return clear("Press Enter to search.");
+      const answer = await ask(engine, query);
       if (mine === turn) show(query, answer);
     };
 
