@@ -12,6 +12,7 @@ from pathlib import Path
 
 from chapters import chapters
 
+from tformer_book.kit.drawings import pages
 from tformer_book.kit.drawings.drawing import Drawing
 from tformer_book.kit.drawings.layers import layers
 
@@ -49,13 +50,19 @@ def cards(names: Iterable[str]) -> dict[str, str]:
     return {f"book/{name}/card.svg": drawing.to_inline_svg() for name, drawing in drawn.items()}
 
 
+def page_cards() -> dict[str, str]:
+    """The cards of pages that are no chapters, by their paths."""
+    drawn = {"play": pages.play(), "live_model": pages.live_model(), "speedrun": pages.speedrun()}
+    return {f"book/site/drawings/card_{name}.svg": each.to_inline_svg() for name, each in drawn.items()}
+
+
 def files() -> dict[str, str]:
     """What is written, by its path: what pages take in, and pictures as files."""
     found = cards([chapter.name for chapter in chapters()])
     for name, drawing in {"soft_lookup": first_picture()}.items():
         found[f"book/site/drawings/{name}.html"] = drawing.to_html() + "\n"
         found[f"book/site/static/drawings/{name}.svg"] = drawing.to_svg()
-    return found | {"assets/floors.svg": floors().to_svg()}
+    return found | page_cards() | {"assets/floors.svg": floors().to_svg()}
 
 
 if __name__ == "__main__":

@@ -6,10 +6,18 @@ from functools import cache
 
 import lxml.html
 import pytest
-from notebook_claims import TITLE, band_text, claims_in, number_text, only_claims, titled
+from notebook_claims import (
+    TITLE,
+    band_text,
+    claims_in,
+    number_text,
+    only_claims,
+    rounded_text,
+    titled,
+)
 from notebook_records import from_record
 
-from tests.site.pages import ROOT, eventually, notebook_pages
+from tests.site.pages import OPEN_ALL, ROOT, eventually, notebook_pages
 
 ALL = "book/claims.html"
 
@@ -140,67 +148,121 @@ def test_an_address_opens_the_fold_and_marks_the_row(visit, path):
     assert page.locator("details.tformer-claims[open]").count() == 2
 
 
+def rounded(path, claim):
+    text = rounded_text(claim["value"], claim["unit"], claim["low"], claim["high"])
+    words, _, band = expected(path, claim)
+    return [words, " ".join(text.split()), band]
+
+
+def claim_rows(page):
+    return page.xpath(f"//*[{of_class('tformer-results')}]//tr[td]")
+
+
 def test_the_page_of_all_claims_has_each_with_its_address(site):
     page = parsed(site, ALL)
     claims = [(path, claim) for path in CLAIMING for claim in made(path)]
-    results = f"//*[{of_class('tformer-results')}]//tbody/tr"
-    rows = page.xpath(f"{results}[not({of_class('tformer-group')})]")
+    rows = claim_rows(page)
     assert len(claims) > 300
-    assert [texts(row) for row in rows] == [expected(*each) for each in claims]
+    assert [texts(row) for row in rows] == [rounded(*each) for each in claims]
     pages = {path: set(parsed(site, path).xpath("//@id")) for path in CLAIMING}
     for row, (path, claim) in zip(rows, claims, strict=True):
         address, _, anchor = next(row.iter("a")).get("href").partition("#")
         assert address == path.removeprefix("book/")
-        assert anchor == f"claim-{claim['name']}"
+        assert anchor == row.get("id") == f"claim-{claim['name']}"
         assert anchor in pages[path]
-    groups = [row.text_content() for row in page.xpath(f"//*[{of_class('tformer-group')}]")]
-    assert len(groups) == len(CLAIMING)
-    assert groups[0].startswith("Chapter 1. ")
+
+
+def test_a_chapter_is_one_closed_fold_that_says_how_many_it_holds(site):
+    page = parsed(site, ALL)
+    folds = page.xpath(f"//details[{of_class('tformer-found')}]")
+    claiming = {path.split("/")[1]: None for path in CLAIMING}
+    assert [fold.get("id") for fold in folds] == [f"found-{name}" for name in claiming]
+    for fold, name in zip(folds, claiming, strict=True):
+        assert "open" not in fold.attrib
+        assert fold.find("noscript") is not None  # what is closed is not in the document
+        those = [(path, claim) for path in CLAIMING if path.split("/")[1] == name for claim in made(path)]
+        old = sum(claim["name"] in recorded(path) for path, claim in those)
+        counted = f"{len(those)} claims" if len(those) > 1 else "1 claim"
+        told = fold.find("summary").find("span").text_content()
+        assert told == f"{counted}, {old} from the record" if old else told == counted
+        groups = fold.xpath(f".//*[{of_class('tformer-group')}]")
+        assert len(groups) == len({path for path, _ in those})
+        assert groups[0].text_content() == "The chapter"
+
+
+@pytest.mark.parametrize(("width", "screens"), [(1440, 2), (360, 3)])
+def test_closed_it_is_a_few_screens(visit, width, screens):
+    page = visit(ALL, width=width).page
+    assert page.evaluate("document.querySelector('article').offsetHeight") <= screens * 900
+    assert page.locator(".tformer-results").count() == 0
+
+
+def test_an_address_opens_the_chapter_and_marks_the_row(visit):
+    path = CLAIMING[-1]
+    name = made(path)[-1]["name"]
+    page = visit(f"{ALL}#claim-{name}").page
+    row = page.locator(f"[id='claim-{name}']")
+    there = """row => row.matches(':target') && row.closest('details').open
+        && 0 < row.getBoundingClientRect().top && row.getBoundingClientRect().top < 900"""
+    eventually(page, lambda: row.count() and row.evaluate(there))
+    assert page.locator("details.tformer-found[open]").count() == 1
 
 
 def shown(page):
-    return page.locator(".tformer-results tbody > tr:not(.tformer-group):visible").count()
+    return page.locator(".tformer-results tr:has(td):visible").count()
 
 
 def test_the_filter_narrows_as_one_types(visit):
     page = visit(ALL).page
-    total = shown(page)
+    total = sum(len(made(path)) for path in CLAIMING)
     count, words = page.locator(".tformer-filter output"), page.locator(".tformer-filter input")
-    assert count.text_content() == f"{total} claims"
+    assert count.text_content() == f"{total:,} claims"
     words.press_sequentially("BLEU")
     some = shown(page)
-    assert 0 < some < total
-    assert count.text_content() == f"{some} of {total} claims"
+    assert 0 < some < 100  # few: their folds are open
+    assert count.text_content() == f"{some} of {total:,} claims"
     words.press_sequentially(" beam")  # every word counts
     assert 0 < shown(page) < some
     words.fill("no such words")
     assert shown(page) == 0
-    assert page.locator(".tformer-group:visible").count() == 0
+    assert page.locator("details.tformer-found:visible").count() == 0
+    words.fill("recorded")  # many: their folds stay closed
+    assert shown(page) == 0
+    assert page.locator("details.tformer-found:visible").count() > 5
     words.fill("")
-    assert shown(page) == total
+    assert page.locator("details.tformer-found[open]").count() == 0
+    assert count.text_content() == f"{total:,} claims"
 
 
-def test_a_chapter_may_be_chosen(visit):
+def test_what_was_opened_by_hand_stays_open(visit):
     page = visit(ALL).page
-    page.get_by_label("Chapter").select_option("9")
-    of_it = [path for path in notebook_pages() if path.startswith("book/modern_decoder/")]
-    assert len(of_it) == 3
-    assert shown(page) == sum(len(made(path)) for path in of_it)
-    assert page.locator(".tformer-group:visible").count() == sum(bool(made(path)) for path in of_it)
+    fold = page.locator("#found-translation")
+    fold.locator("summary").click()
+    those = sum(len(made(path)) for path in CLAIMING if path.startswith("book/translation/"))
+    assert shown(page) == those
+    words = page.locator(".tformer-filter input")
+    words.fill("BLEU")
+    assert 0 < shown(page) < those
+    words.fill("")
+    assert fold.evaluate("fold => fold.open")
+    assert shown(page) == those
 
 
-def test_without_javascript_it_is_a_plain_table(browser, address):
+def test_without_javascript_the_folds_open(browser, address):
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(address + ALL)
-    assert shown(page) == sum(len(made(path)) for path in CLAIMING)
     assert not page.locator(".tformer-filter").is_visible()
+    page.locator("#found-attention > summary").click()
+    those = [path for path in CLAIMING if path.startswith("book/attention/")]
+    assert shown(page) == sum(len(made(path)) for path in those)
     context.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_fits_a_phone(visit, scheme):
     page = visit(ALL, scheme=scheme, width=360).page
+    page.evaluate(OPEN_ALL)
     assert page.evaluate("document.scrollingElement.scrollWidth") <= 360
     cut = page.evaluate(
         """() => [...document.querySelectorAll('.tformer-results td')].filter(

@@ -91,6 +91,7 @@ def test_a_link_opens_all_that_its_target_is_folded_in(site, visit, how):
 def test_a_link_from_another_page_and_the_way_back(site, visit):
     name = nested(site)
     page = visit("book/claims.html").page
+    page.evaluate("() => tformerClosed.fillAll()")
     page.locator(f"a[href$='#{name}']").evaluate("link => link.click()")
     page.wait_for_url(f"**/exercises.html#{name}")
     row = page.locator(f"[id='{name}']")

@@ -171,7 +171,9 @@ def test_cards_name_their_chapter_and_are_links(tmp_path):
         f"format: jb-book\nroot: index\nparts:\n  - caption: First & last\n    chapters:\n{contents}"
     )
     (tmp_path / "index.md").write_text(
-        "# Book\n\n```{drawing} soft_lookup\n```\n\n## Chapters\n\n```{chapter-cards}\n```\n"
+        "# Book\n\n```{drawing} soft_lookup\n```\n\n## Chapters\n\n```{chapter-cards}\n```\n\n"
+        "```{page-cards} Also & besides\n"
+        "- {page: book/later/chapter, drawing: card_play, sentence: To <play>.}\n```\n"
     )
     for i, name in enumerate(chapters):
         folder = tmp_path / "book" / name
@@ -190,8 +192,17 @@ def test_cards_name_their_chapter_and_are_links(tmp_path):
     app.build()
     page = BeautifulSoup((tmp_path / "out/index.html").read_text("utf8"), "lxml")
     assert page.select_one("h1 ~ .tformer-figure svg.tformer-wide") is not None
-    assert [head.get_text() for head in page.select("h3.tformer-cards-part")] == ["First & last"]
-    links = page.select("ol.tformer-cards > li > a.tformer-card")
+    assert [head.get_text() for head in page.select("h3.tformer-cards-part")] == [
+        "First & last",
+        "Also & besides",
+    ]
+    *links, other = page.select("ol.tformer-cards > li > a.tformer-card")
+    assert other["href"] == "book/later/chapter.html"
+    assert other.select_one('[aria-hidden="true"] > svg.tformer-drawing') is not None
+    assert [part.get_text() for part in other.select("span:not([aria-hidden])")] == [
+        "Title of later",
+        "To <play>.",
+    ]
     assert [link["href"] for link in links] == [f"book/{name}/chapter.html" for name in chapters]
     for link, name, number, minutes in zip(links, chapters, "01", (3, 4), strict=True):
         drawing = link.select_one('[aria-hidden="true"]').extract()

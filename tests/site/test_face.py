@@ -69,6 +69,17 @@ def test_text_and_margin_stand_beside_each_other_where_there_is_room(visit, widt
     assert bool(chapters and chapters["width"] and chapters["x"] >= 0) == (width >= 1200)
 
 
+@pytest.mark.parametrize("width", [700, 960, 1100, 1199])
+@pytest.mark.parametrize("path", ["book/index.html", "book/attention/chapter.html"])
+def test_logo_and_title_keep_away_from_the_edge(visit, path, width):
+    page = visit(path, width=width).page
+    places = page.locator(".tformer-brand img, .tformer-brand a, article h1").evaluate_all(
+        "all => all.map(one => one.getBoundingClientRect().left)"
+    )
+    assert len(places) > 1
+    assert min(places) >= 20
+
+
 @pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
 def test_the_first_screen_shows_the_idea_and_the_model_at_work(visit, width, height):
     seen = visit("book/index.html", width=width, height=height, alone=True)

@@ -45,6 +45,31 @@ def test_a_way_in_stands_before_the_cards(page):
     assert page.find("svg") is not None
 
 
+def test_what_one_plays_with_stands_among_the_parts_as_pictures(page):
+    heads = [head.get_text() for head in page.select(".tformer-cards-part")]
+    assert heads[-1] == "Play with it"
+    cards = page.select("ol.tformer-cards")[-1].select("li > a.tformer-card")
+    links = [card["href"] for card in cards]
+    assert links == ["play.html", "live_model.html", "speedrun/chapter.html"]
+    drawings = [str(card.select_one(".tformer-card-drawing > svg.tformer-drawing")) for card in cards]
+    assert len({*drawings, *map(str, page.select("ol.tformer-cards svg"))}) == len(
+        page.select("ol.tformer-cards svg")
+    )  # each has one of its own
+    assert all(card.select_one(".tformer-card-title").get_text().strip() for card in cards)
+
+
+@pytest.mark.parametrize("width", [320, 360])
+def test_cards_fit_a_phone(visit, width):
+    page = visit("book/index.html", width=width).page
+    cut = page.locator(".tformer-card").evaluate_all(
+        """all => all.filter(card => card.getBoundingClientRect().right > innerWidth - 8
+          || [...card.children].some(part => part.clientWidth && part.scrollWidth > part.clientWidth + 1)
+        ).length"""
+    )
+    assert cut == 0
+    assert page.locator(".tformer-card").count() > 15
+
+
 def test_first_page_takes_at_most_three_screens(visit):
     page = visit("book/index.html", width=1440).page
     height = page.evaluate("document.querySelector('article').getBoundingClientRect().height")

@@ -6,11 +6,13 @@ import gzip
 import io
 import re
 from pathlib import Path
+from statistics import median
 
 import axe_playwright_python
 import playwright.sync_api
 import pytest
 from fontTools.ttLib import TTFont
+from PIL import Image
 
 from tests.site.pages import OPEN_ALL, chapter_pages, notebook_pages, toc_pages
 
@@ -275,6 +277,31 @@ def test_a_page_never_scrolls_sideways(facts, path, setting):
 @pytest.mark.parametrize("path", toc_pages())
 def test_what_scrolls_on_a_phone_can_be_reached_by_keyboard(facts, path):
     assert facts(path)["phone"]["unreachable"] == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_table_that_goes_on_has_a_shade_at_that_edge(visit, scheme):
+    """In the picture: the edge differs from the page where there is more, and is like it at the end."""
+    page = visit("book/modern_decoder/chapter.html", scheme=scheme, width=360).page
+    frames = page.locator(".pst-scrollable-table-container, .tformer-scroll")
+    wide = "all => all.findIndex(one => one.scrollWidth > one.clientWidth + 40)"
+    frame = frames.nth(frames.evaluate_all(wide))
+
+    def edges():
+        picture = Image.open(io.BytesIO(frame.screenshot(animations="disabled"))).convert("L")
+        columns = [
+            [picture.getpixel((x, y)) for y in range(picture.height)]
+            for x in (1, picture.width // 2, picture.width - 2)
+        ]
+        return list(map(median, columns))  # the paper, whatever is written on it
+
+    def shaded():
+        left, middle, right = edges()
+        return abs(left - middle) > 8, abs(right - middle) > 8
+
+    assert shaded() == (False, True)
+    frame.evaluate("one => { one.scrollLeft = one.scrollWidth }")
+    assert shaded() == (True, False)
 
 
 @pytest.mark.parametrize("path", chapter_pages()[1:])

@@ -27,6 +27,7 @@ from notebook_claims import (
     claims_in,
     number_text,
     only_claims,
+    rounded_text,
     titled,
 )
 from notebook_records import from_record
@@ -36,22 +37,27 @@ RECORDED = "from the record"
 HEADS = ("What was found", "Number", "Held within")
 
 
-def row(claim: dict, identifier: str = "", link: str = "") -> str:
+def row(claim: dict, identifier: str = "", link: str = "", *, rounded: bool = False) -> str:
     """A claim as a row of a table: what it says, the number, the band."""
     words, name = html.escape(claim["text"]), html.escape(claim["name"])
     words = f'<a href="{html.escape(link)}">{words}</a>' if link else words
     place = f' id="{html.escape(identifier)}"' if identifier else ""
+    value = number(claim, rounded=rounded)
     band = band_text(claim["low"], claim["high"])
     exact = " data-exact" if claim["low"] == claim["high"] else ""
     if claim.get("recorded"):
         words += f' <span class="tformer-recorded">{RECORDED}</span>'
-    return f'<tr{place} title="{name}"><td>{words}</td><td>{number(claim)}</td><td{exact}>{band}</td></tr>'
+    return f'<tr{place} title="{name}"><td>{words}</td><td>{value}</td><td{exact}>{band}</td></tr>'
 
 
-def number(claim: dict) -> str:
-    """The value, strong, and its unit."""
+def number(claim: dict, *, rounded: bool = False) -> str:
+    """The value, strong, and its unit: as its page tells it, or rounded to what its band tells."""
     percent = claim["unit"] == "%"
-    value = number_text(claim["value"], "%" if percent else "")
+    sign = "%" if percent else ""
+    if rounded:
+        value = rounded_text(claim["value"], sign, claim["low"], claim["high"])
+    else:
+        value = number_text(claim["value"], sign)
     unit = "" if percent else f" {html.escape(claim['unit'])}"
     return f"<strong>{value}</strong>{unit}".rstrip()
 

@@ -12,6 +12,12 @@ colours. `tools/draw_pictures.py` writes these files, and the drawings on the ca
 makes a card for each chapter of the table of contents, in its order, under the captions
 of its parts. What it says and shows lies in the chapter's folder, as `chapter.yml` and
 `card.svg`; number and title come from the contents and the chapter.
+
+    ```{page-cards} Caption
+    - {page: book/play, drawing: card_play, sentence: What its card says.}
+    ```
+
+makes such cards for other pages, under a caption like those of the parts.
 """
 
 import html
@@ -19,6 +25,7 @@ import sys
 from itertools import groupby
 from pathlib import Path
 
+import yaml
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
@@ -40,11 +47,8 @@ class DrawingDirective(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """The file, as it is."""
-        path = SITE / "drawings" / f"{self.arguments[0]}.html"
-        if not path.exists():
-            raise self.error(f"there is no drawing {path.name} in book/site/drawings")
-        self.env.note_dependency(str(path))
-        return [nodes.raw("", path.read_text("utf8").strip(), format="html")]
+        text = drawing_of(self, f"{self.arguments[0]}.html")
+        return [nodes.raw("", text, format="html")]
 
 
 class ChapterCards(SphinxDirective):
@@ -64,20 +68,48 @@ class ChapterCards(SphinxDirective):
                 for file in (picture, chapter.folder / FILE):
                     self.env.note_dependency(str(file))
                 drawing = picture.read_text("utf8").strip()
-                told = (drawing, chapter.sentence, chapter.minutes)
+                told = (drawing, chapter.sentence, f"{chapter.minutes} min")
                 cards.append((chapter.number, chapter.docname, *told))
             parts.append((part, cards))
         return [ChapterCardsNode("", parts=parts)]
 
 
-def card(address: str, name: str, drawing: str, sentence: str, minutes: int) -> str:
+class PageCards(SphinxDirective):
+    """A card for each of the pages that are named."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        """What is said of the pages, with their drawings."""
+        cards = []
+        for told in yaml.safe_load("\n".join(self.content)):
+            cards.append(("", told["page"], drawing_of(self, f"{told['drawing']}.svg"), told["sentence"], ""))
+        return [ChapterCardsNode("", parts=[(self.arguments[0], cards)])]
+
+
+def drawing_of(directive: SphinxDirective, name: str) -> str:
+    """The text of a drawing's file.
+
+    Raises:
+        DirectiveError: if there is no such file.
+    """
+    path = SITE / "drawings" / name
+    if not path.exists():
+        raise directive.error(f"there is no drawing {name} in book/site/drawings")
+    directive.env.note_dependency(str(path))
+    return path.read_text("utf8").strip()
+
+
+def card(address: str, name: str, drawing: str, sentence: str, minutes: str) -> str:
     """An item of the list, all of which is one link."""
+    time = f' <span class="tformer-card-minutes">{minutes}</span>' if minutes else ""
     return (
         f'<li><a class="tformer-card" href="{html.escape(address)}">'
         f'<span class="tformer-card-drawing" aria-hidden="true">{drawing}</span> '
         f'<span class="tformer-card-title">{html.escape(name)}</span> '
-        f"<span>{html.escape(sentence)}</span> "
-        f'<span class="tformer-card-minutes">{minutes} min</span></a></li>'
+        f"<span>{html.escape(sentence)}</span>{time}</a></li>"
     )
 
 
@@ -93,7 +125,7 @@ def show_cards(app: Sphinx, doctree: nodes.document, docname: str) -> None:
             head = f'<h{level} class="tformer-cards-part">{html.escape(caption)}'
             shown.append(f'{head}</h{level}><ol class="tformer-cards">')
             for number, file, *rest in cards:
-                name = f"{number} {app.env.titles[file].astext()}"
+                name = f"{number} {app.env.titles[file].astext()}".strip()
                 address = app.builder.get_relative_uri(docname, file)
                 shown.append(card(address, name, *rest))
             shown.append("</ol>")
@@ -105,6 +137,7 @@ def setup(app: Sphinx) -> dict:
     app.add_node(ChapterCardsNode)
     app.add_directive("drawing", DrawingDirective)
     app.add_directive("chapter-cards", ChapterCards)
+    app.add_directive("page-cards", PageCards)
     app.connect("doctree-resolved", show_cards)
     app.add_css_file("drawings.css")
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
