@@ -68,6 +68,8 @@ ALSO = (
     ("book/*.md", "tests/site"),
     ("book/site/*", "tests/site"),  # extensions, templates, style sheets
     ("book/*/live.yml", "tests/site"),
+    ("book/*/questions.yml", "tests/site"),
+    ("book/*/questions.yml", "tests/tools/test_questions.py"),
     ("book/*/chapter.yml", "tests/site"),
     ("references.bib", "tests/site"),
     ("_config.yml", "tests/site"),

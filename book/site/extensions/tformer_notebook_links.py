@@ -5,12 +5,14 @@ from functools import cached_property
 from urllib.parse import quote, urlencode, urljoin
 
 from docutils import nodes
+from questions import Question, questions
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.util.logging import getLogger
 from tformer_chapters import FORM
 from tformer_findings import find
 from tformer_live import ALONE, figures, numbered
+from tformer_questions import title as question_title
 from tformer_site import chapter_number
 
 log = getLogger(__name__)
@@ -104,6 +106,11 @@ class SiteLinks:
             return kind.title()
         numbers = self.env.toc_fignumbers.get(found["docname"], {}).get(found["countertype"], {})
         return f"{kind.title()} {'.'.join(map(str, numbers.get(label, ())))}".strip()
+
+    def question(self, kind: str, label: str) -> tuple[str, Question]:
+        """What stands over a question, "Predict", and the question."""
+        question = questions()[label]
+        return question_title(kind, question, self.docname), question
 
     def on_the_website(self, text: str, exercise: str) -> str:
         """The text, in which the first "website" opens the figure to touch, in the exercise's state."""

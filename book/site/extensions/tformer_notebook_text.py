@@ -39,6 +39,22 @@ CODE = {"code", "code-block", "sourcecode", "code-cell"}
 SOLUTION = "<details><summary>Solution</summary>"
 
 
+ASKS = {"predict", "self-test", "recall"}
+
+
+class Asked(Protocol):
+    """A question with its answers and reasons."""
+
+    ask: str
+    right: str
+    because: str
+    wrong: dict[str, str]
+
+    @property
+    def answers(self) -> list[str]:
+        """All answers, in their order."""
+
+
 class Links(Protocol):
     """What knows the site: its numbers, texts and addresses."""
 
@@ -53,6 +69,9 @@ class Links(Protocol):
 
     def proof(self, kind: str, label: str) -> str:
         """What a theorem is called, "Theorem 3.1"."""
+
+    def question(self, kind: str, label: str) -> tuple[str, Asked]:
+        """What stands over a question, "Predict", and the question."""
 
     def on_the_website(self, text: str, exercise: str) -> str:
         """The text of an exercise, in which "the website" leads to the figure that it needs."""
@@ -180,6 +199,8 @@ class Text:
         elif kind == "solution":
             title = f"Solution to {self.links.exercise(argument)}"
             yield from fold(title, self.blocks(body))
+        elif kind in ASKS:
+            yield from self.question(*self.links.question(kind, argument))
         elif kind in CODE:
             yield from [f"```{argument}", *body, "```"]
         elif kind == "math":
@@ -197,6 +218,16 @@ class Text:
                 yield from quote("\n".join([*head, *inside]))
         else:
             self.warn(f"notebooks: nothing says how {{{kind}}} is shown in a notebook")
+
+    def question(self, title: str, question: Asked) -> Iterator[str]:
+        """A question with its answers; the right one and the reasons are closed."""
+        lines = [f"**{without_stop(title)}** {question.ask.strip()}", ""]
+        lines += [f"- {' '.join(answer.split())}" for answer in question.answers]
+        yield from quote("\n".join(self.blocks("\n".join(lines).split("\n"), quoted=True)))
+        yield ""
+        reasons = [f"**{question.right}** {question.because}"]
+        reasons += [f"*{answer}* {why}" for answer, why in question.wrong.items()]
+        yield from fold("Answer", self.blocks("\n\n".join(reasons).split("\n")))
 
     def asked(self, title: str, label: str, body: list[str]) -> Iterator[str]:
         """An exercise: a heading below the section's, and what it asks."""
