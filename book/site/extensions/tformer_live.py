@@ -14,6 +14,9 @@ are data of the package.
 puts a figure on a Markdown page, without a drawing and unfolded; where it cannot move,
 a sentence there leads to its drawing.
 
+`tall` has the heights in px that it keeps free before its scripts are there, on a wide
+screen and on a phone: what stands below it must not move when they come.
+
 With `exercise`, labels of exercises and the state in which the figure begins for each,
 the figure says which exercises use it, and each of these opens it in its state.
 """
@@ -39,7 +42,7 @@ SCRIPTS = SITE / "static" / "live"
 WEIGHTS = SITE.parent / "kit" / "live_model.json"
 FILE = "live.yml"  # of a chapter
 MADE = {"model_weights.js": WEIGHTS}  # a script, and the file that it is made of
-KEYS = {"title", "task", "teaches", "after", "scripts"}
+KEYS = {"title", "task", "teaches", "after", "scripts", "tall"}
 ALONE = "book/live_model"  # the page of the figure that has one of its own
 MAY = {"at", "exercise"}
 AT = {"state", "task"}  # what a place may say otherwise
@@ -118,9 +121,11 @@ def folded(app: Sphinx, docname: str, name: str, *, label: str = "", unfolded: b
         tasks += [place["task"] for place in places.values() if "task" in place]
     title = html.escape(figure["title"])
     state = html.escape(urlencode(here.get("state", {})))
+    wide, phone = figure["tall"]
+    room = f"--tl-tall: {wide}px; --tl-phone: {phone}px"
     return (
         f'<details class="tl-open" data-try="{name}" data-pagefind-ignore hidden'
-        f"{' open' * unfolded}><summary>Try it: <span>{title}</span></summary>"
+        f'{" open" * unfolded} style="{room}"><summary>Try it: <span>{title}</span></summary>'
         + "".join(f'<p class="tl-task">{html.escape(task)}</p>' for task in tasks)
         + used_by(app, docname, figure.get("exercise", ()))
         + f'<tformer-live figure="{name}" data-scripts="{scripts}" data-state="{state}"'

@@ -1,21 +1,45 @@
 // Chapters 7, 9, 10: recorded weights of the book's own models; pick a head and a place, silence the head.
 (() => {
-  const { define, html, svg, rect, colour, shade, number, quoted, list } = window.TformerLive;
+  const { define, html, svg, text, rect, colour, shade, number, quoted, list } = window.TformerLive;
   const { sum } = window.TformerMaths;
   const MAPS = window.TformerMaps;
-  const ABOUT = {
-    BERT: "BERT (chapter 7): a hole in a text",
-    translator: "Translator (chapter 9): the decoder reads the source",
-    ViT: "Vision transformer (chapter 10): the class token reads patches",
+  const NAMES = [["BERT", "BERT"], ["translator", "Translator"], ["ViT", "Vision transformer"]];
+  const is = ({ block, head, mean }, m, h) => !mean && block === m && head === h;
+  const first = ({ model, item }, key, place = 0) => MAPS[model][Number(item)].answers[key][place][0][0];
+  const turns = (state) => state.silent && first(state, `${state.block}:${state.head}`) !== first(state, "");
+  const PLANS = {
+    BERT: {
+      tasks: [
+        ["Each small square is a head: a row for each reader. Find the head that reads the token before.", (state) => is(state, 0, 3)],
+        ["Now the head that reads the token after.", (state) => is(state, 0, 1)],
+        ["Guess: without which of the eight heads does “of” lose most? Silence it.",
+          (state) => state.silent && state.item === "0" && state.block === 0 && state.head === 3],
+      ],
+      learned: "The two heads that are easiest to describe are also those on which this answer depends most.",
+    },
+    translator: {
+      tasks: [
+        ["“Taipeh” is written in five pieces. Find the head in which all five read “Taiwan”.", (state) => state.item === "0" && is(state, 1, 3)],
+        ["Silence a head and choose piece after piece. Which answer changes?",
+          (state) => state.item === "0" && state.silent && state.row === 6],
+      ],
+      learned: "Only one answer of eleven changes, and every head changes it: the model was unsure there. That says little about the head.",
+    },
+    ViT: {
+      tasks: [
+        ["The model takes this 7 for a 2. Find a head whose silence makes it a 7.", (state) => state.item === "0" && turns(state)],
+        ["Take another digit. Find a head whose silence changes the answer there.", (state) => state.item !== "0" && turns(state)],
+      ],
+      learned: "Frames show where a head looks. What it adds they do not show: heads with clear frames may matter little, and heads with none much.",
+    },
   };
   const percent = (p) => `${number(100 * p, 0)}%`;
   const share = (p) => (p > 0 && p < 0.005 ? "less than 1%" : percent(p));
   const word = (w) => quoted(w.replace("␣", "")); // the sign says that a word begins
   const seen = (w) => (w.startsWith("␣") ? [html("span", { "aria-hidden": "true" }, "␣"), w.slice(1)] : w);
-  const said = (rows) => rows.map(([answer, p]) => `“${answer}” ${percent(p)}`).join(", ");
-
   define("attention-explorer", {
     state: { model: "BERT", item: "0", block: 1, head: 0, row: 99, key: -1, mean: false, silent: false },
+    plan: ({ model }) => PLANS[model],
     build(ui) {
       const asks = html("p", { class: "tl-words", role: "group", "aria-label": "Who reads: choose a token" });
       const reads = html("p", { class: "tl-words", role: "group", "aria-label": "What is read: choose a token to be told its weight" });
@@ -39,14 +63,28 @@
         }
       }
       const heads = html("div", { class: "tl-heads", role: "group", "aria-label": "Heads: which one is shown" });
-      ui.stage.prepend(html("p", { class: "tl-label" }, "Who reads:"), asks, html("p", { class: "tl-label" }, "What is read (stronger colour: more; choose one for its weight):"), reads);
-      ui.stage.append(html("p", { class: "tl-label" }, "Head (block.head):"), heads);
-      const answers = ui.table("What the model answers");
-      ui.choice("model", "Model", Object.entries(ABOUT), (model) => ({ model, item: "0", row: 99, key: -1, block: 0, head: 0, silent: false }));
+      const models = ui.buttons("model", "Model", NAMES, (model) => ({ model, item: "0", row: 99, key: -1, block: 0, head: 0, silent: false, mean: false }));
       const item = ui.choice("item", "Example", ["0", "1", "2", "3", "4"].map((i) => [i, i]), (chosen) => ({ item: chosen, row: 99, key: -1 }));
-      ui.toggle("mean", "Show the mean of all heads of the block");
+      item.style.flexBasis = "100%";
       ui.toggle("silent", "Silence this head");
-      let shape = "";
+      ui.toggle("mean", "Show the mean of all heads of the block");
+      ui.panel.classList.add("tl-short");
+      const words = html("div", { class: "tl-side" }, html("p", { class: "tl-label" }, "Who reads:"), asks,
+        html("p", { class: "tl-label" }, "What is read (stronger colour: more):"), reads);
+      ui.stage.prepend(models, html("div", { class: "tl-halves" }, words, picture, html("div", { class: "tl-rest" }, html("p", { class: "tl-label" }, "Heads (block.head):"), heads)));
+      const answers = ui.picture("The first three answers of the model as bars, with all heads and, where a head is silent, without it.");
+      // What a head reads, small: for each reader a row, or the patches of an image.
+      const sketch = (canvas, rows) => {
+        [canvas.width, canvas.height] = [rows[0].length, rows.length];
+        const pen = canvas.getContext("2d");
+        pen.fillStyle = getComputedStyle(ui).getPropertyValue("--tformer-weights") || "#CC79A7";
+        const most = Math.max(...rows.flat());
+        rows.forEach((row, y) => row.forEach((a, x) => {
+          pen.globalAlpha = a / most;
+          pen.fillRect(x, y, 1, 1);
+        }));
+      };
+      let [shape, drawn] = ["", null];
       return (state, width) => {
         const model = MAPS[state.model] ?? MAPS.BERT;
         const options = item.querySelector("select");
@@ -58,13 +96,26 @@
         const T = weights[0][0].length;
         const row = state.row >= 0 && state.row < T ? Math.round(state.row) : example.asked[0];
         if (shape !== state.model) { // names of examples and heads are those of the model
-          shape = state.model;
           options.replaceChildren(...model.map((one, i) => html("option", { value: String(i) }, one.pixels ? `digit ${i + 1}: a ${one.true}` : one.reads.slice(0, 12).join(" ").replaceAll(" ##", ""))));
           options.value = String(model.indexOf(example));
           heads.replaceChildren(...weights.map((block, b) => html("div", {}, block.map((_, n) => html("button", {
-            type: "button", "data-head": `${b}:${n}`, "aria-label": `Block ${b + 1}, head ${n + 1}`, onclick: () => ui.change({ block: b, head: n }) }, `${b + 1}.${n + 1}`)))));
+            type: "button", "data-head": `${b}:${n}`, "aria-label": `Block ${b + 1}, head ${n + 1}`, onclick: () => ui.change({ block: b, head: n }) },
+          html("canvas", { "aria-hidden": "true" }), `${b + 1}.${n + 1}`)))));
         }
-        for (const button of heads.querySelectorAll("button")) button.setAttribute("aria-pressed", button.dataset.head === `${m}:${h}`);
+        if (shape !== state.model || drawn !== example) {
+          [shape, drawn] = [state.model, example];
+          const square = ([row]) => [0, 4, 8, 12].map((at) => row.slice(at + 1, at + 5));
+          [...heads.querySelectorAll("canvas")].forEach((canvas, i) => {
+            const rows = weights[Math.floor(i / H)][i % H];
+            sketch(canvas, example.pixels ? square(rows) : rows);
+          });
+        }
+        heads.classList.toggle("tl-many", H > 4);
+        for (const button of heads.querySelectorAll("button")) {
+          const chosen = button.dataset.head === `${m}:${h}`;
+          button.setAttribute("aria-pressed", chosen);
+          button.classList.toggle("tl-silent", chosen && state.silent);
+        }
         const read = state.mean
           ? weights[m][0][row].map((_, s) => sum(weights[m].map((head) => head[row][s])) / H)
           : weights[m][h][row];
@@ -74,11 +125,10 @@
         const held = document.activeElement?.dataset?.key;
         const back = (group) => held != null && group.contains(document.activeElement);
         const image = Boolean(example.pixels);
-        asks.hidden = reads.hidden = image;
-        asks.previousElementSibling.hidden = reads.previousElementSibling.hidden = image;
+        words.hidden = image;
         picture.style.display = image ? "" : "none";
         if (image) {
-          const side = Math.min(width, 280);
+          const side = Math.min(width, width < 480 ? 132 : 230);
           const cell = side / 28;
           const step = side / 4;
           const focused = back(picture);
@@ -106,7 +156,16 @@
         const before = example.answers[""][Math.max(0, at)];
         const after = example.answers[`${m}:${h}`][Math.max(0, at)];
         const where = image ? "for this digit" : state.model === "BERT" ? "in the hole" : `where it writes ${word(example.asks[example.asked[Math.max(0, at)]])}`;
-        answers([where, "first three answers"], [["all heads", said(before)], ...(state.silent ? [[`without head ${m + 1}.${h + 1}`, said(after)]] : [])]);
+        const sides = [["all heads", before], ...(state.silent ? [[`without head ${m + 1}.${h + 1}`, after]] : [])];
+        const full = state.silent ? (width - 16) / 2 : width;
+        const long = ui.arrive("answers", [...before, ...after].map(([, p]) => p));
+        answers(width, 96, sides.map(([title, rows], i) => [
+          text(i * (full + 16), 14, title, { anchor: "start", size: 13 }),
+          rows.map(([answer, p], n) => [
+            rect(i * (full + 16), 22 + 25 * n, full, 21, { fill: "none", stroke: "currentColor", opacity: 0.3 }),
+            rect(i * (full + 16), 22 + 25 * n, full * long[3 * i + n], 21, { fill: `color-mix(in srgb, ${colour("value")} 45%, transparent)` }),
+            text(i * (full + 16) + 7, 38 + 25 * n, answer, { anchor: "start", "font-weight": n ? 400 : 700 }),
+            text(i * (full + 16) + full - 6, 38 + 25 * n, percent(p), { anchor: "end", size: 13 })])]));
         const name = (n) => (image ? (n ? `patch ${n} of 16` : "the class token itself") : word(example.reads[n]));
         const order = read.map((_, n) => n).sort((i, j) => read[j] - read[i]).slice(0, 3).map((n) => `${name(n)} (${percent(read[n])})`);
         const who = state.mean ? `On average the heads of block ${m + 1}` : `Head ${h + 1} of block ${m + 1}`;

@@ -9,6 +9,13 @@
 
   define("rotary-clocks", {
     state: { n: 5, s: 2 },
+    tasks: [
+      ["Move both on by the same number of places. Which numbers stay?",
+        ({ n, s }, start) => n !== start.n && n - s === start.n - start.s],
+      ["Query at 3, key at 4: which hand tells them apart best?", ({ n, s }) => n === 3 && s === 4],
+      ["Key at 300: which hands have not gone round?", ({ n, s }) => n === 3 && s === 300],
+    ],
+    learned: "The score knows only the offset. Fast hands tell neighbours apart, slow hands tell far places apart.",
     build(ui) {
       let tips = []; // of all hands: where they are, what they turn
       let held = null;
@@ -26,11 +33,7 @@
         }
       };
       const show = ui.picture("Four dials, one for each pair of features, from fast to slow. A hand for the query, turned by its place, and one for the key, turned by its own. The table says each angle and the sentence below the score. Hands can be dragged; the sliders do the same.", drag);
-      const dials = ui.stage.lastElementChild;
-      dials.classList.add("tl-hands");
-      dials.addEventListener("touchstart", (event) => { // a finger on a hand turns it; elsewhere it scrolls the page
-        if (event.target.closest(".tl-grip")) event.preventDefault();
-      }, { passive: false });
+      ui.stage.lastElementChild.classList.add("tl-hands");
       const rows = ui.table("Hand by hand: angles in radians");
       const angle = (a) => {
         const turns = Math.floor(a / (2 * Math.PI));
@@ -48,8 +51,8 @@
       return ({ n, s }, width) => {
         const across = width < 480 ? 2 : 4;
         const cell = width / across;
-        const r = Math.min(62, cell / 2 - 16);
-        const high = 2 * r + 62;
+        const r = across === 4 ? Math.min(62, cell / 2 - 16) : 45;
+        const high = 2 * r + 32 + (across === 4 ? 30 : 0); // on a phone the table has the products
         const [q, k] = [rotate(query, n, BASE), rotate(key, s, BASE)];
         const w = speeds(D, BASE);
         const shares = w.map((_, i) => dot(q.slice(2 * i, 2 * i + 2), k.slice(2 * i, 2 * i + 2)));
@@ -71,7 +74,7 @@
               path([[cx + r, cy], [cx + r - 7, cy]], { opacity: 0.6 }),
               hand(cx, cy, q.slice(2 * i, 2 * i + 2), "query", speed), hand(cx, cy, k.slice(2 * i, 2 * i + 2), "key", speed, "7 8"),
               text(cx, cy + r + 20, `${number(speed, 3).replace(/0+$/, "").replace(/\.$/, "")} rad a place`, { size: 13 }),
-              text(cx, cy + r + 40, `qᵀk: ${number(shares[i])}`, { size: 13 })];
+              across === 4 && text(cx, cy + r + 40, `qᵀk: ${number(shares[i])}`, { size: 13 })];
           }));
         rows(["a place", "query turned", "key turned", "qᵀk"], w.map((speed, i) => [
           String(Number(speed.toFixed(3))), angle(n * speed), angle(s * speed), number(shares[i])]));

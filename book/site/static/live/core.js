@@ -49,6 +49,21 @@
     ? `background: color-mix(in srgb, ${colour("weights")} ${Math.round(100 * share)}%, transparent)`
     : `background: color-mix(in srgb, ${colour("weights")} ${Math.round(50 + 50 * share)}%, var(--pst-color-background)); color: ${colour("on-weights")}`);
 
+  // What has a `data-key` glides from where it stood in the picture before, unless motion is unwanted.
+  const GLIDES = ["x", "y", "width", "height", "cx", "cy", "strokeWidth", "fillOpacity"];
+  const still = matchMedia("(prefers-reduced-motion: reduce)");
+  const stands = (node) => {
+    const style = getComputedStyle(node);
+    return Object.fromEntries(GLIDES.map((name) => [name, style[name]]));
+  };
+  const standing = (picture) => new Map([...picture.querySelectorAll("[data-key]")].map((node) => [node.dataset.key, node]));
+  const glide = (picture, change) => {
+    const before = new Map(still.matches ? [] : [...standing(picture)].map(([key, node]) => [key, stands(node)]));
+    change();
+    for (const [key, node] of standing(picture))
+      if (before.has(key)) node.animate([before.get(key), stands(node)], { duration: 220, easing: "ease-out" });
+  };
+
   let counter = 0;
 
   class Live extends HTMLElement {
@@ -66,7 +81,7 @@
       this.start = { ...figure.state, ...this.known(figure.state, new URLSearchParams(this.dataset.state)) };
       const given = new URLSearchParams(location.hash.slice(1));
       this.state = { ...this.start, ...(given.get("try") === name ? this.known(this.start, given) : {}) };
-      this.controls = new Map();
+      [this.controls, this.ways] = [new Map(), new Map()];
       this.stage = html("div", { class: "tl-stage" });
       this.panel = html("div", { class: "tl-panel", role: "group", "aria-label": "Settings" });
       this.said = html("p", { class: "tl-said", "aria-hidden": "true" }); // seen at once, and
@@ -92,29 +107,40 @@
       this.redraw();
     }
 
-    // One task at a time: a sentence, a dot for each; what is reached is ticked, and the next one comes.
+    // One task at a time: a sentence, a dot for each; what is reached is ticked, and the next one comes. A figure with
+    // `plan` has other tasks in other states, say for each model: they begin when that state does.
     taskLine(figure) {
-      if (!figure.tasks) return null;
-      for (const told of this.closest("details")?.querySelectorAll(":scope > .tl-task") ?? [])
-        if (!told.querySelector("a")) told.remove(); // the page's own sentence, for where nothing moves
-      this.reached = 0;
+      if (!figure.tasks && !figure.plan) return null;
+      for (const told of this.closest("details")?.querySelectorAll(":scope > .tl-task") ?? []) {
+        if (told.querySelector("a")) this.after(told); // its exercises come after it
+        else told.remove(); // the page's own sentence, for where nothing moves
+      }
+      this.plan = null;
       this.toDo = html("span", { class: "tl-to-do" });
-      this.dots = figure.tasks.map(() => html("span", { class: "tl-dot", "aria-hidden": "true" }));
+      this.dots = html("span", { class: "tl-dots" });
+      this.heardTask = html("span", { class: "tl-hidden", role: "status" });
       this.progress = () => {
+        const plan = figure.plan?.(this.state) ?? figure;
+        const begins = plan !== this.plan;
+        if (begins) {
+          [this.plan, this.reached] = [plan, 0];
+          this.dots.replaceChildren(...plan.tasks.map(() => html("span", { class: "tl-dot", "aria-hidden": "true" })));
+        }
+        const { tasks, learned } = plan;
         const before = this.reached;
-        if (this.drawn && this.reached < figure.tasks.length && figure.tasks[this.reached][1](this.state)) this.reached += 1;
-        if (this.drawn && before === this.reached) return;
-        this.dots.forEach((dot, i) => dot.classList.toggle("tl-done", i < this.reached));
-        this.toDo.textContent = figure.tasks[this.reached]?.[0] ?? figure.learned;
+        if (!begins && this.touched && tasks[before]?.[1](this.state, this.start)) this.reached += 1;
+        this.touched = false; // what the page or a link begins with is nobody's doing
+        if (!begins && before === this.reached) return;
+        [...this.dots.children].forEach((dot, i) => dot.classList.toggle("tl-done", i < this.reached));
+        this.toDo.textContent = tasks[this.reached]?.[0] ?? learned;
         this.heardTask.textContent = before < this.reached ? `Reached. ${this.toDo.textContent}` : "";
       };
-      this.heardTask = html("span", { class: "tl-hidden", role: "status" });
-      return html("p", { class: "tl-steps" }, this.toDo, this.heardTask, html("span", { class: "tl-dots" }, this.dots));
+      return html("p", { class: "tl-steps" }, this.toDo, this.heardTask, this.dots);
     }
 
     // As it was when the page was opened, its tasks too.
     again() {
-      [this.reached, this.drawn] = [0, false];
+      this.plan = null;
       this.change(this.start);
     }
 
@@ -139,6 +165,7 @@
 
     change(values) {
       Object.assign(this.state, values);
+      this.touched = true;
       for (const [key, control] of this.controls) control.show(this.state[key]);
       this.redraw();
     }
@@ -152,10 +179,7 @@
         this.said.style.minHeight = "";
       }
       this.said.textContent = this.draw(this.state, Math.min(width, 720)) ?? "";
-      if (this.steps) {
-        this.progress();
-        this.drawn = true; // what the page begins with is nobody's doing
-      }
+      if (this.steps) this.progress();
       // The sentence keeps the height it once had, so that buttons below it stay where they are.
       this.lines = Math.max(this.lines, this.said.scrollHeight);
       this.said.style.minHeight = `${this.lines}px`;
@@ -170,6 +194,25 @@
       const hear = () => { this.heard.textContent = this.said.textContent; };
       if (this.heard.textContent) this.timer = setTimeout(hear, 700);
       else hear(); // at the start there is nothing to announce
+    }
+
+    // Numbers on their way from what was drawn last to what they are now; at once where motion is unwanted.
+    arrive(name, wanted) {
+      const now = performance.now();
+      const way = this.ways.get(name);
+      if (way?.to.length !== wanted.length || matchMedia("(prefers-reduced-motion: reduce)").matches) {
+        this.ways.set(name, { from: wanted, to: wanted, since: -Infinity });
+        return wanted;
+      }
+      const done = Math.min(1, (now - way.since) / 250);
+      const at = done === 1 ? way.to : way.from.map((x, i) => way.to[i] + (x - way.to[i]) * (1 - done) ** 3);
+      const turns = wanted.some((x, i) => x !== way.to[i]);
+      if (turns) this.ways.set(name, { from: at, to: wanted, since: now });
+      if (turns || done < 1) {
+        cancelAnimationFrame(this.frame);
+        this.frame = requestAnimationFrame(() => this.redraw());
+      }
+      return at;
     }
 
     // `max` may be a function, where it depends on the state.
@@ -220,6 +263,14 @@
       return row;
     }
 
+    // A choice as a row of buttons; the figure puts it where it belongs.
+    buttons(key, label, options, chosen = (value) => ({ [key]: value })) {
+      const all = options.map(([value, text]) => html("button", { type: "button", value, onclick: () => this.change(chosen(value)) }, text));
+      if (!options.some(([value]) => value === this.state[key])) this.state[key] = options[0][0];
+      this.controls.set(key, { show: () => all.forEach((one) => one.setAttribute("aria-pressed", one.value === this.state[key])) });
+      return html("div", { class: "tl-pick", role: "group", "aria-label": label }, all);
+    }
+
     button(label, press) {
       const button = html("button", { type: "button", onclick: press }, label);
       const last = this.panel.lastElementChild;
@@ -242,13 +293,16 @@
           picture.setPointerCapture(event.pointerId);
           at(event);
         });
+        picture.addEventListener("touchstart", (event) => { // a finger on a grip moves it; elsewhere it scrolls the page
+          if (event.target.closest(".tl-grip")) event.preventDefault();
+        }, { passive: false });
         picture.addEventListener("pointermove", (event) => picture.hasPointerCapture(event.pointerId) && at(event));
       }
       this.stage.append(picture);
       return (width, height, ...children) => {
         picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
         picture.style.maxWidth = `${width}px`;
-        picture.replaceChildren(...children.flat(Infinity).filter((child) => child != null && child !== false));
+        glide(picture, () => picture.replaceChildren(...children.flat(Infinity).filter((child) => child != null && child !== false)));
       };
     }
 

@@ -1,6 +1,6 @@
 // Chapter 13: the induction circuit that is built by hand, on letters that one types, step by step.
 (() => {
-  const { define, html, text, line, rect, colour, number } = window.TformerLive;
+  const { define, html, svg, text, line, rect, colour, number } = window.TformerLive;
   const { induction } = window.TformerMaths;
   const FIRST = "abcdxab";
   const valid = (word) => /^[a-z]{6,10}$/.test(word);
@@ -10,69 +10,94 @@
     return number(tenth, Number.isInteger(tenth) ? 0 : 1);
   };
 
+  const lettersOf = (state) => (valid(state.word) ? state.word : FIRST);
+  const asking = (state) => { const N = lettersOf(state).length; return state.asks >= 0 && state.asks < N ? Math.round(state.asks) : N - 1; };
+  const circuit = (state) => {
+    const word = lettersOf(state);
+    const seen = [...new Set(word)];
+    return { word, seen, ...induction(Array.from(word, (c) => seen.indexOf(c)), seen.length, state) };
+  };
+  const top = (p) => p.indexOf(Math.max(...p));
+  const winner = (state) => { const { seen, logits } = circuit(state); return seen[top(logits[asking(state)])]; };
+
   define("induction-explorer", {
     state: { word: FIRST, asks: 99, step: 0, sharp: 20, connected: true, first: true },
+    tasks: [
+      ["Which letter comes next? Guess, then go through the four steps.", ({ step }) => step === 3],
+      ["Let head 1.0 compare with the letters themselves, not with the notes: untick the first box.", ({ connected, first }) => !connected && first],
+      ["Tick it again. Then lower the score of a match until another letter wins.",
+        (state) => state.connected && state.first && winner(state) !== winner({ ...state, sharp: 20 })],
+    ],
+    learned: "To copy what followed takes two heads: one writes notes, the other looks for its letter in them. Neither does it alone.",
     build(ui) {
-      const fault = html("p", { class: "tl-fault", role: "status" });
-      const box = html("input", { type: "text", maxlength: 10, spellcheck: "false", autocapitalize: "none", autocomplete: "off",
+      const fault = html("span", { class: "tl-fault", role: "status" });
+      const box = html("input", { type: "text", maxlength: 10, size: 10, spellcheck: "false", autocapitalize: "none", autocomplete: "off",
         "aria-label": "Six to ten letters that the circuit reads", oninput: () => {
           const word = box.value.toLowerCase();
           fault.textContent = valid(word) ? "" : "Six to ten letters from a to z, please.";
           if (valid(word)) ui.change({ word, asks: 99 });
         } });
-      const letters = html("p", { class: "tl-words", role: "group", "aria-label": "Who asks: choose a letter" });
-      ui.stage.append(html("p", { class: "tl-label" }, "Six to ten letters:"), box, fault,
-        html("p", { class: "tl-label" }, "Who asks:"), letters);
-      const show = ui.picture("Under each letter: the letter before it, as head 0.0 writes it; its match with the letter that asks; the weight of head 1.0; and at last the logits. The sentence below says what is read and copied.");
+      const letters = html("p", { class: "tl-words tl-cells", role: "group", "aria-label": "Who asks: choose a letter" });
+      ui.stage.append(letters);
+      const show = ui.picture("Under each letter its note: the letter before it, as head 0.0 writes it; the score of its match with the letter that asks; arcs as thick as the weights of head 1.0; and at last the logits. The sentence below says what is read and copied.");
+      ui.panel.classList.add("tl-dense");
       ui.slider("step", "Step", { min: 0, max: 3, show: (step) => `${step + 1} of 4: ${steps[step]}` });
       ui.slider("sharp", "Score of a match", { min: 1, max: 20 });
-      ui.toggle("connected", "Head 1.0 compares with what head 0.0 has written");
+      ui.toggle("connected", "Head 1.0 compares with what head 0.0 has written").classList.add("tl-wide");
       ui.toggle("first", "Head 0.0 is there");
+      ui.panel.append(html("div", { class: "tl-row" }, html("span", {}, "Letters"), box), fault);
       return (state, width) => {
-        const word = valid(state.word) ? state.word : FIRST;
+        const { word, seen, ...found } = circuit(state);
         if (document.activeElement !== box) box.value = word;
-        const seen = [...new Set(word)];
         const N = word.length;
-        const n = state.asks >= 0 && state.asks < N ? Math.round(state.asks) : N - 1;
-        const { sharp, connected, first } = state;
+        const n = asking(state);
+        const { connected, first } = state;
         const step = Math.min(3, Math.max(0, Math.round(state.step)));
-        const found = induction(Array.from(word, (c) => seen.indexOf(c)), seen.length, { sharp, connected, first });
+        const cell = Math.min(60, (width - 8) / N);
         const focused = document.activeElement?.dataset?.place;
-        letters.replaceChildren(...Array.from(word, (c, i) => html("button", { type: "button", "data-place": i,
+        letters.replaceChildren(...Array.from(word, (c, i) => html("button", { type: "button", "data-place": i, style: `width: ${cell - 4}px`,
           "aria-label": `${c}, place ${i}`, "aria-pressed": i === n, onclick: () => ui.change({ asks: i }) }, c)));
+        letters.style.width = `${N * cell}px`;
         if (focused != null) letters.querySelector(`[data-place="${focused}"]`)?.focus();
-        const cell = Math.min(56, (width - 8) / N);
-        const x = (s) => 4 + s * cell;
-        const name = (y, words) => text(4, y, words, { anchor: "start", size: 13 });
-        const row = (y, draw) => Array.from({ length: N }, (_, s) => draw(s, x(s) + cell / 2, y));
-        const box0 = (s, y, rest) => rect(x(s) + 2, y, cell - 4, 28, { rx: 4, fill: "none", stroke: "currentColor", ...rest });
-        const top = (p) => p.indexOf(Math.max(...p));
+        const start = (width - N * cell) / 2;
+        const x = (s) => start + (s + 0.5) * cell;
+        const name = (y, words) => text(width / 2, y, words, { size: 13 });
+        const row = (draw) => Array.from({ length: N }, (_, s) => draw(s, x(s)));
         const best = top(found.weights[n]);
-        const parts = [name(14, "tokens; framed: the one that asks"), row(22, (s, mid, y) => [
-          box0(s, y, s === n ? { stroke: colour("query"), "stroke-width": 4 } : { opacity: s < n ? 1 : 0.4 }),
-          text(mid, y + 19, word[s], { opacity: s <= n ? 1 : 0.7 })])];
-        parts.push(name(76, first ? "second field: the letter before, by head 0.0" : "second field: empty, head 0.0 is away"),
-          row(84, (s, mid, y) => {
+        // Arrows: what head 0.0 carries; below them the notes.
+        const parts = [first && row((s, mid) => found.previous[s].map((a, from) => a > 0.02 && line(x(from), 2, mid, 30, {
+          stroke: colour("key"), "stroke-width": 0.5 + 2.5 * a, opacity: s > n ? 0.25 : 1 }))),
+          row((s, mid) => {
             const p = found.before[s];
             const most = Math.max(...p);
-            return s <= n && [box0(s, y, { fill: colour("key"), "fill-opacity": 0.75 * most }), text(mid, y + 19, most > 0 ? seen[top(p)] : "–", { fill: 0.75 * most > 0.5 ? colour("on-weights") : "currentColor" })];
-          }));
-        if (step > 0) parts.push(name(138, connected ? `match of “${word[n]}” with the second field: score` : `match of “${word[n]}” with the token itself: score`),
-          row(146, (s, mid, y) => s <= n && text(mid, y + 14, short(found.scores[n][s]), { size: 13 })));
-        if (step > 1) parts.push(name(190, "weight in per cent"), row(198, (s, mid, y) => s <= n && [
-          box0(s, y, { fill: colour("weights"), "fill-opacity": 0.85 * found.weights[n][s], "stroke-width": s === best ? 3 : 1 }),
-          text(mid, y + 19, number(100 * found.weights[n][s], 0), { size: 13, fill: found.weights[n][s] > 0.6 ? colour("on-weights") : "currentColor" })]));
-        if (step > 2) {
-          const wide = Math.min(56, (width - 8) / seen.length);
-          parts.push(name(252, "logits: 1 for who asks, 2 for what is read"),
-            seen.map((c, v) => {
-              const z = found.logits[n][v];
-              const at = 4 + v * wide;
-              return [rect(at + 3, 330 - 14 * z, wide - 6, 14 * z, { fill: colour("value") }),
-                text(at + wide / 2, 346, c), text(at + wide / 2, 324 - 14 * z, number(z, 1), { size: 12 })];
-            }), line(4, 330, 4 + wide * seen.length, 330));
-        }
-        show(width, 356, parts); // of one height, so that the controls below stay where they are
+            return [rect(mid - cell / 2 + 2, 30, cell - 4, 26, { rx: 4, fill: most ? `color-mix(in srgb, ${colour("key")} ${Math.round(75 * most)}%, var(--pst-color-background))` : "none", stroke: "currentColor", opacity: s > n ? 0.25 : 1 }),
+              s <= n && text(mid, 48, most > 0 ? seen[top(p)] : "–", { fill: most > 0.6 ? colour("on-key") : "currentColor" })];
+          }),
+          name(74, first ? "notes: the letter before, written by head 0.0" : "no notes: head 0.0 is away")];
+        // Scores and arcs of the head that compares, from who asks.
+        const [arcs, bars] = [104, 264];
+        if (step > 0) parts.push(row((s, mid) => s <= n && text(mid, 93, short(found.scores[n][s]), { size: 13, "font-weight": s === best ? 700 : 400 })));
+        if (step > 1) parts.push(row((s, mid) => {
+          const a = found.weights[n][s];
+          const deep = Math.min(60, 20 + 0.28 * (x(n) - mid));
+          const foot = s === n ? [mid + 9, mid - 9] : [x(n), mid];
+          return a > 0.005 && svg("path", { d: `M${foot[0]} ${arcs}C${foot[0]} ${arcs + 1.3 * deep} ${foot[1]} ${arcs + 1.3 * deep} ${foot[1]} ${arcs}`, fill: "none",
+            stroke: colour("weights"), "stroke-width": 0.5 + 11 * a, "stroke-linecap": "round", "data-key": `arc ${s}` });
+        }));
+        parts.push(name(188, step < 1 ? `then head 1.0 compares “${word[n]}” with ${connected ? "the notes" : "the letters"}`
+          : step < 2 ? `scores of “${word[n]}” with ${connected ? "the notes" : "the letters"}` : `weights: “${word[n]}” reads “${word[best]}” with ${number(100 * found.weights[n][best], 0)}%`));
+        const wide = Math.min(60, (width - 8) / seen.length);
+        const from = (width - wide * seen.length) / 2;
+        parts.push(seen.map((c, v) => {
+          const mid = from + (v + 0.5) * wide;
+          const z = step > 2 ? found.logits[n][v] : 0;
+          const own = c === word[n] ? Math.min(1, z) : 0;
+          const thick = Math.min(34, wide - 8);
+          return [rect(mid - thick / 2, bars - 18 * own, thick, 18 * own, { fill: colour("query"), "data-key": `own ${c}` }),
+            rect(mid - thick / 2, bars - 18 * z, thick, 18 * (z - own), { fill: colour("value"), "data-key": `read ${c}` }),
+            text(mid, bars - 18 * z - 4, step > 2 ? number(z, 1) : "?", { size: 12 }), text(mid, bars + 16, c)];
+        }), line(from, bars, from + wide * seen.length, bars), name(bars + 36, "logits: 1 for who asks, 2 for what is read"));
+        show(width, bars + 42, parts); // of one height, so that the controls below stay where they are
         const z = found.logits[n];
         const high = Math.max(...z);
         const next = seen.filter((_, v) => z[v] > high - 1e-6);

@@ -12,13 +12,14 @@
   };
   const first = MODELS["GPT-2 small"];
   const whole = (x) => x.toLocaleString("en");
-  // The parts of the drawing from top to bottom: the row of the table, the words in the box, its place.
+  // The parts of the drawing from top to bottom: the part that it counts to, the words in the box, its place.
   const PARTS = [
-    ["embeddings", "embeddings", "embedding", 40, 30, 140], ["positions", "positions", "places", 40, 190, 110],
-    ["norm before attention", "norms", "norm", 104, 60, 62], ["attention", "attention", "attention", 104, 140, 118],
-    ["norm before the MLP", "norms", "norm", 164, 60, 62], ["MLP", "MLP", "MLP", 164, 140, 118],
-    ["last norm", "norms", "norm", 228, 30, 62], ["head", "head", "head", 228, 140, 118],
+    ["embeddings", "embeddings", "embedding", 22, 30, 140], ["positions", "positions", "places", 22, 190, 110],
+    ["norm before attention", "norms", "norm", 72, 60, 62], ["attention", "attention", "attention", 72, 140, 118],
+    ["norm before the MLP", "norms", "norm", 114, 60, 62], ["MLP", "MLP", "MLP", 114, 140, 118],
+    ["last norm", "norms", "norm", 164, 30, 62], ["head", "head", "head", 164, 140, 118],
   ];
+  const COLOURS = { embeddings: "key", positions: "query", attention: "weights", MLP: "value", norms: "stream", head: "key" };
   // What goes in and comes out of each part, with N tokens as rows; and what it has to learn.
   const SHAPES = {
     embeddings: (c, N, n) => `${whole(N)} numbers of tokens in, ${whole(N)} × ${whole(c.D)} out: for each token its row of a table of ${whole(c.V)} × ${whole(c.D)}. ${whole(n.embeddings)} parameters.`,
@@ -30,94 +31,112 @@
     head: (c, N, n) => `${whole(N)} × ${whole(c.D)} in, ${whole(N)} × ${whole(c.V)} logits out. ${c.tied ? "Its matrix is that of the embeddings again: no parameters of its own" : `${whole(n.head)} parameters`}.`,
   };
 
+  // The machine that a state describes. What the sliders do not set stays as in the model begun with.
+  const begun = ({ model, base }) => MODELS[model] ?? MODELS[base] ?? first;
+  const sizes = (state) => {
+    const from = begun(state);
+    const D = state.heads * state.width;
+    const F = state.model in MODELS ? from.F : Math.round(D * state.ratio);
+    return { ...from, D, H: state.heads, G: (state.heads * from.G) / from.H, M: state.M, F };
+  };
+  const scoresShare = (c, N) => (100 * 4 * c.M * N * c.D) / forwardFlops(c, N);
+
   define("the-machine", {
     models: MODELS,
-    state: { model: "GPT-2 small", base: "GPT-2 small", heads: 12, width: 64, ratio: 4, M: 12, N: 1024, part: "attention" },
+    state: { model: "GPT-2 small", base: "GPT-2 small", heads: 12, width: 64, ratio: 4, M: 12, N: 1024, part: "embeddings" },
+    tasks: [
+      ["Point at the parts: in which one does the number of tokens stand twice in one shape?", ({ part }) => part === "attention"],
+      ["Guess first: twice as wide, how many times the parameters? Then set 24 heads.",
+        (state) => begun(state) === first && Math.abs(sizes(state).D / (2 * first.D) - 1) < 0.05],
+      ["Read more tokens, until scores and averages take half of the operations.", (state) => Math.abs(scoresShare(sizes(state), state.N) - 50) < 2],
+    ],
+    learned: "The width counts squared in the blocks and once in the embeddings; the number of tokens counts squared only in attention.",
     build(ui) {
       // Parts are chosen by a pointer over them, by a tap, by the tab key; what they do is their name for the ear too.
-      const drawing = svg("svg", { role: "group", "aria-label": "The machine, part by part, from tokens to logits: each part says its shapes" });
+      const drawing = svg("svg", { role: "group", viewBox: "0 0 330 220", style: "max-width: 330px", "aria-label": "The machine, part by part, from tokens to logits: each part says its shapes" });
       const told = html("p", { class: "tl-shapes" });
-      ui.stage.append(drawing, told);
+      const both = html("div", { class: "tl-beside" }, drawing);
       const choose = (part) => part !== ui.state.part && ui.change({ part });
-      const boxes = PARTS.map(([part, , words, y, x, width]) => svg("g", {
+      const boxes = PARTS.map(([part, kind, words, y, x, width]) => svg("g", {
         role: "button", tabindex: 0, class: "tl-part", onpointerenter: () => choose(part), onfocus: () => choose(part), onclick: () => choose(part) },
-        rect(x, y, width, 36, { rx: 5 }), text(x + width / 2, y + 23, words)));
-      const block = text(272, 150, "", { anchor: "start", size: 13 });
-      const stream = (y1, y2) => line(14, y1, 14, y2, { stroke: colour("stream"), "stroke-width": 5 });
+        rect(x, y, width, 32, { rx: 5 }), rect(x + 5, y + 5, 7, 22, { style: `fill: ${colour(COLOURS[kind])}; stroke: none` }), text(x + width / 2 + 5, y + 21, words)));
+      const block = text(272, 110, "", { anchor: "start", size: 13 });
       const arrow = (points) => svg("path", { d: points, fill: "none", stroke: "currentColor" });
-      const [top, bottom] = [text(30, 22, "", { anchor: "start", size: 13 }), text(30, 292, "", { anchor: "start", size: 13 })];
-      drawing.append(stream(28, 278), rect(44, 92, 222, 120, { rx: 8, fill: "none", stroke: "currentColor", "stroke-dasharray": "5 4" }),
-        ...[104, 164].map((y) => arrow(`M14 ${y + 10}H60M122 ${y + 18}H140M199 ${y + 36}V${y + 44}H14`)),
-        ...[148, 208].map((y) => svg("circle", { cx: 14, cy: y, r: 6, fill: colour("stream") })),
-        arrow("M14 58H30M170 58H190M14 246H30M92 246H140"), top, bottom, block, text(272, 166, "blocks", { anchor: "start", size: 13 }), ...boxes);
-      const costs = ui.table("What it costs");
-      const show = ui.table("The parameters, part by part");
-      const own = (change) => ({ model: "own sizes", ...change });
+      const [top, bottom] = [text(30, 14, "", { anchor: "start", size: 13 }), text(30, 214, "", { anchor: "start", size: 13 })];
+      drawing.append(line(14, 18, 14, 206, { stroke: colour("stream"), "stroke-width": 5 }), rect(44, 63, 222, 92, { rx: 8, fill: "none", stroke: "currentColor", "stroke-dasharray": "5 4" }),
+        ...[72, 114].map((y) => arrow(`M14 ${y + 8}H60M122 ${y + 16}H140M199 ${y + 32}V${y + 37}H14`)),
+        ...[109, 151].map((y) => svg("circle", { cx: 14, cy: y, r: 5, fill: colour("stream") })),
+        arrow("M14 38H30M170 38H190M14 180H30M92 180H140"), top, bottom, block, text(272, 126, "blocks", { anchor: "start", size: 13 }), ...boxes);
+      const show = ui.picture("A square whose area is the number of parameters, in layers for the parts; dotted, the square of the model begun with. Beside it the share of scores in the operations, and the bytes of weights and cache. The sentence below says the numbers.");
+      both.append(ui.stage.lastElementChild);
+      ui.stage.append(both);
+      ui.stage.after(told);
+      ui.panel.classList.add("tl-dense");
       ui.choice("model", "Start from", [...Object.keys(MODELS), "own sizes"].map((name) => [name, name]), (name) => {
         const m = MODELS[name];
         return m ? { model: name, base: name, heads: m.H, width: m.D / m.H, ratio: Number((m.F / m.D).toFixed(4)), M: m.M, N: Math.max(1024, m.places) } : { model: name };
       });
-      // What the sliders do not set stays as in the model begun with; so does the number of heads that share a key.
-      const begun = () => MODELS[ui.state.model] ?? MODELS[ui.state.base] ?? first;
+      // As many heads share a key as in the model begun with.
       const sharable = (heads) => {
-        const sharing = begun().H / begun().G;
-        return sharing * Math.max(1, Math.round(heads / sharing));
+        const { H, G } = begun(ui.state);
+        return (H / G) * Math.max(1, Math.round((heads * G) / H));
       };
       const changed = ui.change.bind(ui);
       ui.change = (values) => {
         const sized = ["heads", "width", "ratio", "M"].some((key) => key in values) && !("model" in values);
-        changed(sized ? own(values) : values);
+        changed(sized ? { model: "own sizes", ...values } : values);
       };
       const power = { from: Math.log2, to: (x) => Math.round(2 ** x) };
       ui.slider("heads", "Heads, H", { min: 0, max: 8, step: 0.005, from: Math.log2, to: (x) => sharable(2 ** x) });
-      ui.slider("width", "Width of a head, Dₕ", { min: 3, max: 8, step: 0.005, ...power });
+      ui.slider("width", "Width of one, Dₕ", { min: 3, max: 8, step: 0.005, ...power });
       ui.slider("ratio", "MLP, F / D", { min: 1, max: 6, step: 0.05, show: (x) => number(x, 2) });
       ui.slider("M", "Blocks, M", { min: 0, max: 7, step: 0.01, ...power });
       ui.slider("N", "Tokens read, N", { min: 4, max: 17, step: 0.05, ...power });
       ui.state.heads = sharable(ui.state.heads);
-      if (!PARTS.some(([part]) => part === ui.state.part)) ui.state.part = "attention";
+      if (!PARTS.some(([part]) => part === ui.state.part)) ui.state.part = "embeddings";
       return (state, width) => {
-        const from = begun();
-        const D = state.heads * state.width;
-        const exact = state.model in MODELS;
-        const c = { ...from, D, H: state.heads, G: (state.heads * from.G) / from.H, M: state.M, F: exact ? from.F : Math.round(D * state.ratio) };
+        const from = begun(state);
+        const c = sizes(state);
         const counts = parameters(c);
-        const [, row] = PARTS.find(([part]) => part === state.part);
-        drawing.setAttribute("viewBox", "0 0 330 300");
-        drawing.style.maxWidth = `${Math.min(width, 400)}px`;
+        const [, chosen] = PARTS.find(([part]) => part === state.part);
         PARTS.forEach(([part, kind], i) => {
           boxes[i].setAttribute("aria-pressed", String(part === state.part));
           boxes[i].setAttribute("aria-label", `${part}: ${SHAPES[kind](c, state.N, counts)}`);
         });
-        told.textContent = `${state.part}: ${SHAPES[row](c, state.N, counts)}`.replace(/^./, (letter) => letter.toUpperCase());
+        told.textContent = `${state.part}: ${SHAPES[chosen](c, state.N, counts)}`.replace(/^./, (letter) => letter.toUpperCase());
         block.textContent = `× ${c.M}`;
         top.textContent = `${whole(state.N)} tokens`;
         bottom.textContent = `${whole(state.N)} × ${whole(c.V)} logits`;
         const all = sum(Object.values(counts));
-        const kv = (D / c.H) * c.G;
-        const extra = c.bias ? ", biases" : "";
-        const shapes = {
-          embeddings: `${c.V.toLocaleString("en")} × ${D}`,
-          positions: c.places ? `${c.places} × ${D}` : "none: queries and keys are turned",
-          attention: `each block: 2 × (${D} × ${D}), 2 × (${kv} × ${D})${extra}${c.G < c.H ? `; ${c.G} ${c.G === 1 ? "head" : "heads"} of keys` : ""}`,
-          MLP: `each block: ${c.gated ? 3 : 2} × (${c.F} × ${D})${extra}`,
-          norms: `${2 * c.M + 1} × ${c.rms ? D : `2 × ${D}`}`,
-          head: c.tied ? "the embeddings again" : `${c.V.toLocaleString("en")} × ${D}`,
-        };
-        show(["part", "weights", "parameters", "share"], Object.entries(counts).map(([part, n]) => [
-          part, shapes[part], n.toLocaleString("en"), `${number((100 * n) / all, 1)}%`]), (i) => (Object.keys(counts)[i] === row ? "tl-new" : ""));
-        const forward = forwardFlops(c, state.N);
-        const kept = 2 * c.M * kv * state.N;
-        const share = number((100 * 4 * c.M * state.N * D) / forward, 1);
-        costs(["quantity", "how much"], [
-          ["parameters", `${amount(all)} (${all.toLocaleString("en")})`],
-          ["weights in 16 bits", bytes(2 * all)],
-          ["training with AdamW: weights, gradients, two averages in 32 bits", bytes(16 * all)],
-          ["operations for one token, forward", amount(forward)],
-          ["of them for scores and averages", `${share}%`],
-          [`cache for ${state.N.toLocaleString("en")} tokens in 16 bits`, bytes(2 * kept)],
-        ]);
-        return `${exact ? state.model : `A machine made from ${Object.keys(MODELS).find((name) => MODELS[name] === from)}`}, D = ${D}: ${amount(all)} parameters. With ${state.N.toLocaleString("en")} tokens ${share}% of the operations go into scores and averages, and the cache takes ${bytes(2 * kept)}.`;
+        const then = sum(Object.values(parameters(from)));
+        const kept = (4 * c.M * c.D * c.G * state.N) / c.H;
+        const share = scoresShare(c, state.N);
+        const name = Object.keys(MODELS).find((one) => MODELS[one] === from);
+        // The square, its layers from the tokens down to the logits; beside or below it three bars.
+        const narrow = width < 560;
+        const [wide, side] = narrow ? [width, 110] : [width - 354, 150];
+        const base = 26 + side;
+        const edge = (count) => side * Math.sqrt(count / Math.max(all, then));
+        const [now, old] = [edge(all), edge(then)];
+        let y = base - now;
+        const layers = Object.entries(counts).map(([part, count]) => {
+          const high = (now * count) / all;
+          const middle = (y += high) - high / 2 + 5;
+          const said = `${part} ${number((100 * count) / all, 0)}%`;
+          return [rect(0, y - high, now, high, { fill: colour(COLOURS[part]), "fill-opacity": 0.75, "data-key": part, onpointerenter: () => part !== "norms" && choose(part),
+            stroke: part === chosen ? "currentColor" : "none", "stroke-width": 2 }), high > 17 && now > 7 * said.length && text(now / 2, middle, said, { size: 13, fill: colour("on-weights") })];
+        });
+        const [left, high, long] = narrow ? [side + 14, 40, width - side - 14] : [0, base + 22, wide];
+        const bar = (at, words, share, role) => [text(left, at, words, { anchor: "start", size: 13 }),
+          rect(left, at + 5, long, 10, { fill: "currentColor", "fill-opacity": 0.12 }), rect(left, at + 5, long * share, 10, { fill: colour(role), "data-key": role })];
+        const most = Math.max(kept, 2 * all);
+        show(wide, narrow ? base + 2 : base + 72,
+          text(0, 14, `${amount(all)} parameters${all === then ? "" : `, ${number(all / then, all < 10 * then ? 1 : 0)} × before`}`, { anchor: "start", size: 14 }),
+          layers, rect(1, base - old + 1, old - 2, old - 2, { fill: "none", stroke: "currentColor", "stroke-dasharray": "2 3", "data-key": "then" }),
+          bar(high, `scores, averages: ${number(share, 1)}%`, share / 100, "weights"),
+          narrow ? [bar(high + 46, `weights: ${bytes(2 * all)}`, (2 * all) / most, "key"), bar(high + 92, `cache: ${bytes(kept)}`, kept / most, "query")]
+            : bar(high + 34, `cache: ${bytes(kept)}, the weights: ${bytes(2 * all)}`, kept / most, "query"));
+        return `${state.model in MODELS ? state.model : `A machine made from ${name}`}, D = ${c.D}: ${amount(all)} parameters. With ${state.N.toLocaleString("en")} tokens ${number(share, 1)}% of the operations go into scores and averages, and the cache takes ${bytes(kept)}.`;
       };
     },
   });
