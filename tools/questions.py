@@ -44,11 +44,10 @@ class Question:
     wrong: dict[str, str]  # a tempting answer, and why it is none
     held: str  # a claim, a cell or an equation
 
-    @property
-    def answers(self) -> list[str]:
-        """All answers, in an order that tells nothing and does not change."""
+    def answers(self, place: str = "") -> list[str]:
+        """All answers, in an order that tells nothing and stays; in another place another one."""
         return sorted(
-            [self.right, *self.wrong], key=lambda text: sha256((self.label + text).encode()).digest()
+            [self.right, *self.wrong], key=lambda text: sha256((place + self.label + text).encode()).digest()
         )
 
 

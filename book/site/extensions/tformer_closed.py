@@ -9,7 +9,7 @@ page for him would double the site.
 
 Only the outermost folds are taken: the first </noscript> ends the text. `closed.js`
 does the same for those within, when it reads it. Figures to touch stay, since they hold
-a sentence.
+a sentence, and so do the reasons of questions, which have no fold where scripts run.
 """
 
 import re
@@ -19,7 +19,7 @@ from sphinx.errors import ExtensionError
 
 OPEN, CLOSE = '<noscript class="tformer-closed">', "</noscript>"
 TAG = re.compile(r"<(?P<start>details)\b(?P<attributes>[^>]*)>|</details>|</summary>")
-STAYS = re.compile(r"\b(?:open|data-try)\b")
+STAYS = re.compile(r"\b(?:open|data-try|data-answers)\b")
 
 
 def closed(body: str, where: str = "") -> str:

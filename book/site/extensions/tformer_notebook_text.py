@@ -50,9 +50,8 @@ class Asked(Protocol):
     because: str
     wrong: dict[str, str]
 
-    @property
-    def answers(self) -> list[str]:
-        """All answers, in their order."""
+    def answers(self, place: str = "") -> list[str]:
+        """All answers, in their order there."""
 
 
 class Links(Protocol):
@@ -222,7 +221,7 @@ class Text:
     def question(self, title: str, question: Asked) -> Iterator[str]:
         """A question with its answers; the right one and the reasons are closed."""
         lines = [f"**{without_stop(title)}** {question.ask.strip()}", ""]
-        lines += [f"- {' '.join(answer.split())}" for answer in question.answers]
+        lines += [f"- {' '.join(answer.split())}" for answer in question.answers()]
         yield from quote("\n".join(self.blocks("\n".join(lines).split("\n"), quoted=True)))
         yield ""
         reasons = [f"**{question.right}** {question.because}"]

@@ -1,7 +1,8 @@
 """Questions of a few seconds on a page: answers to choose from, and the reasons behind a fold.
 
 `tools/questions.py` says where they are kept, and what a page writes to show one. Without scripts, and on
-paper, the answers are a list, and the fold has the right one; `questions.js` makes buttons of them.
+paper, the answers are a list, and the fold has the reasons; `questions.js` makes buttons of the answers and
+puts each reason under its own.
 """
 
 import sys
@@ -42,16 +43,19 @@ class Asks(SphinxDirective):
         kind = title(self.name, question, self.env.docname)
         box += nodes.paragraph("", kind, classes=["question-kind"])
         box += self.parsed(question.ask)
+        order = question.answers(self.env.docname if self.name == "recall" else "")
         answers = nodes.bullet_list("", classes=["question-answers"])
-        for answer in question.answers:
+        for answer in order:
             right = answer == question.right
-            item = nodes.list_item("", *self.parsed(answer), classes=["right"] * right)
-            answers += item
+            answers += nodes.list_item("", *self.parsed(answer), classes=["right"] * right)
         box += answers
-        box += nodes.raw("", "<details><summary>Answer</summary>", format="html")
-        box += self.parsed(f"**{question.right}** {question.because}")
-        for answer, why in question.wrong.items():
-            box += self.parsed(f"*{answer}* {why}")
+        box += nodes.raw("", "<details data-answers><summary>Answer</summary>", format="html")
+        reasons = {question.right: f"**{question.right}** {question.because}"}
+        reasons |= {answer: f"*{answer}* {why}" for answer, why in question.wrong.items()}
+        for answer, text in reasons.items():
+            (reason,) = self.parsed(text)
+            reason["classes"].append(f"why-{order.index(answer)}")
+            box += reason
         box += nodes.raw("", "</details>", format="html")
         return [box]
 

@@ -23,7 +23,7 @@ window.tformerClosed = (() => {
   const read = (text) => {
     const template = document.createElement("template");
     template.innerHTML = text;
-    const folds = template.content.querySelectorAll("details:not([open], [data-try])");
+    const folds = template.content.querySelectorAll("details:not([open], [data-try], [data-answers])");
     for (const fold of [...folds].reverse()) takeOut(fold);
     return template.content;
   };

@@ -45,7 +45,7 @@
   define("live-model", {
     state: { text: "ROMEO:\nO, she doth teach the torches to b", temperature: 0.8, topP: 0.95, seed: 1, block: 1, head: 1, silent: "" },
     tasks: [
-      ["Press Write. Where was the model surprised? Its letters have more colour there.", ({ text: now }, start) => now.length >= start.text.length + 20],
+      ["Press Write. Where was the model surprised? Its letters have more colour there.", ({ text: now }, start) => now.length >= start.text.length + 100],
       ["Each strip is a head, and ends at the cursor. Tap the one that looks furthest back.",
         ({ block, head }) => [0, 3].includes(block) && head === 0],
       ["Silence heads, one after the other, and let it write. At which one do the words fall apart?",
