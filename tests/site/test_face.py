@@ -4,6 +4,7 @@ import base64
 import io
 import re
 
+import lxml.html
 import pytest
 from fontTools.ttLib import TTFont
 
@@ -157,3 +158,16 @@ def test_without_scripts_the_first_page_has_its_words_and_a_drawing_s_place(visi
     assert page.locator(".first-letters").inner_text().startswith("ROMEO:")
     assert page.locator(".first-words .sd-btn").is_visible()
     assert "at rest" in page.locator(".first-figure noscript").inner_text()
+
+
+def test_the_foot_of_a_chapter_leads_to_the_chapters_beside_it(site):
+    page = lxml.html.parse(site / "book" / "attention" / "chapter.html")
+    links = page.xpath("//*[contains(@class, 'prev-next-area')]//a/@href")
+    assert links == ["../sequences/chapter.html", "../multi_head/chapter.html"]
+
+
+@pytest.mark.parametrize("name", ["glossary", "live_model", "claims"])
+def test_the_open_page_is_seen_among_the_chapters(visit, name):
+    page = visit(f"book/{name}.html", width=1440, height=900).page
+    here = page.locator(".bd-sidebar-primary li.current > a")
+    eventually(page, lambda: 0 < here.bounding_box()["y"] < 860)

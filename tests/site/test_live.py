@@ -1324,7 +1324,7 @@ SHIFTS = """() => { window.shifts = 0; new PerformanceObserver((list) => {
 
 
 @pytest.mark.parametrize("width", [1280, 360])
-@pytest.mark.parametrize("path", ["book/play.html", "book/live_model.html"])
+@pytest.mark.parametrize("path", ["book/play.html", "book/live_model.html", "book/index.html"])
 def test_nothing_moves_when_figures_come(visit, path, width):
     """A reader scrolls down: figures load before they are seen, into the room that was kept for them."""
     page = visit(path, width=width).page

@@ -11,7 +11,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools"))
-from chapters import EXERCISES, Chapter, by_docname
+from chapters import EXERCISES, Chapter, by_docname, chapters
 
 
 def tab(app: Sphinx, docname: str, to: str, words: str, *, current: bool) -> str:
@@ -67,8 +67,20 @@ def place(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         title.parent.insert(behind, nodes.raw("", tabs(app, docname, chapter), format="html"))
 
 
+def beside(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: nodes.document) -> None:
+    """Leads from a chapter's foot to the chapters beside it: its own pages are the tabs at its head."""
+    order = [chapter.docname for chapter in chapters()]
+    if app.builder.name != "html" or pagename not in order:
+        return
+    for key, at in (("prev", order.index(pagename) - 1), ("next", order.index(pagename) + 1)):
+        if 0 <= at < len(order):
+            title = app.builder.render_partial(app.env.titles[order[at]])["title"]
+            context[key] = {"link": app.builder.get_relative_uri(pagename, order[at]), "title": title}
+
+
 def setup(app: Sphinx) -> dict:
-    """Connects the handler, and adds the style."""
+    """Connects the handlers, and adds the style."""
     app.connect("doctree-resolved", place)
+    app.connect("html-page-context", beside)
     app.add_css_file("tabs.css")
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

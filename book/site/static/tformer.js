@@ -39,3 +39,12 @@
   });
   document.addEventListener("toggle", update, true);
 })();
+
+// The page that is open is seen among the chapters.
+window.addEventListener("load", () => {
+  const chapters = document.querySelector(".bd-sidebar-primary");
+  const here = chapters?.querySelector("li.current > a");
+  if (!here?.checkVisibility()) return;
+  const [box, place] = [chapters.getBoundingClientRect(), here.getBoundingClientRect()];
+  if (place.top < box.top || place.bottom > box.bottom) chapters.scrollTop += place.top - box.top - box.height / 2;
+});
