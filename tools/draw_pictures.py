@@ -10,9 +10,9 @@ import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 
+import page_cards as pages
 from chapters import chapters
 
-from tformer_book.kit.drawings import pages
 from tformer_book.kit.drawings.drawing import Drawing
 from tformer_book.kit.drawings.layers import layers
 

@@ -13,7 +13,7 @@
     state: { q: 7, h: 1.5 },
     tasks: [
       ["How warm was it at ten? Nobody looked. Drag the hour to 10:00.", ({ q }) => q === 10],
-      ["Drag the open ring: make near so near that one measurement gives the whole answer.",
+      ["Drag the ring: let one measurement give the whole answer.",
         (state) => Math.max(...weights(state)) > 0.99],
       ["Now the other way: at which bandwidth does the hour hardly matter?",
         (state) => Math.max(...weights(state)) - Math.min(...weights(state)) < 0.1],
