@@ -5,13 +5,13 @@ Written without `tformer_lib`, so that the site can be built where PyTorch is no
 
 import ast
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from notebook_code import carried
+
 CLAIM = "application/vnd.tformer.claim+json"  # the type of the output
 TITLE = "# @title The numbers behind this"  # of a cell that only holds claims: Colab shows it for the code
-MAGIC = re.compile(r"(?m)^(\s*)[%!].*")  # lines that only IPython reads
 FORM = {"jupyter": {"source_hidden": True}, "cellView": "form"}  # closes a cell in Jupyter and in Colab
 
 
@@ -40,7 +40,7 @@ def only_checks(source: str) -> bool:
 
     Less than a quarter of its statements may set one; none may do anything else.
     """
-    body = ast.parse(MAGIC.sub(r"\1pass", source)).body
+    body = carried.Cell(source).tree.body
     statements = [node for node in body if not isinstance(node, ast.Import | ast.ImportFrom | ast.Pass)]
     checks = sum(map(_checks, statements))
     others = [node for node in statements if not _checks(node)]

@@ -20,7 +20,8 @@ from tformer_claims import COLAB, cell_of, claims_fold
 from tformer_reading import ancestors, fold
 
 # tformer_claims.py has made the folder `tools` known
-from notebook_claims import MAGIC, only_checks  # isort: skip
+from notebook_claims import only_checks  # isort: skip
+from notebook_code import carried  # isort: skip
 
 SHOWS = "show_source"
 log = getLogger(__name__)
@@ -28,7 +29,7 @@ log = getLogger(__name__)
 
 def shows_source(code: str) -> bool:
     """Whether code only shows a source: beside imports it is one call of `show_source`."""
-    body = ast.parse(MAGIC.sub(r"\1pass", code)).body
+    body = carried.Cell(code).tree.body
     rest = [node for node in body if not isinstance(node, ast.Import | ast.ImportFrom | ast.Pass)]
     call = rest[0].value if len(rest) == 1 and isinstance(rest[0], ast.Expr) else None
     return isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == SHOWS
