@@ -16,6 +16,7 @@ import urllib.request
 import zipfile
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from unittest.mock import Mock
 from urllib.parse import unquote
@@ -168,7 +169,7 @@ def code_cells(notebook: dict) -> Iterator[tuple[dict, list[str]]]:
 
 def test_what_is_closed_has_a_title_and_the_metadata_of_all_readers(written, sources):
     for name, notebook in written.items():
-        ids = {c["id"]: c for c, _ in code_cells(notebook)}
+        ids = {name: c for c, _ in code_cells(notebook) for name in (c["id"], *joined_to(c))}
         for cell, tags in code_cells(sources[name]):
             if not {"hide-input", "solution"} & set(tags) and not cell["metadata"].get("cellView"):
                 continue
@@ -178,6 +179,63 @@ def test_what_is_closed_has_a_title_and_the_metadata_of_all_readers(written, sou
             assert made["metadata"]["inputCollapsed"] is True
             title = re.match(r"# @title (\S.{2,})\n", text(made))
             assert title, (name, cell["id"], text(made)[:60])
+
+
+def joined_to(cell: dict) -> list[str]:
+    return cell["metadata"].get("joined", [])
+
+
+def test_closed_cells_between_which_nothing_is_seen_are_one(written, sources):
+    """A row of closed titles, one under the other, is clutter; what each cell does is done in its order."""
+    joined = 0
+    for name, notebook in written.items():
+        seen = [each for c, _ in code_cells(notebook) for each in (c["id"], *joined_to(c))]
+        assert seen == [c["id"] for c, _ in code_cells(sources[name])], name
+        for cell, after in pairwise(notebook["cells"]):
+            if not all(is_closed(each) for each in (cell, after)):
+                continue
+            shows = [shows_something(each) for each in (cell, after)]
+            titles = [text(c).split("\n")[0] for c in (cell, after)]
+            assert shows[0] or (shows[1] and (cell["outputs"] or titles[0] != titles[1])), (name, cell["id"])
+        joined += sum(len(joined_to(c)) for c, _ in code_cells(notebook))
+    assert joined > 100
+
+
+def test_what_is_joined_does_what_its_cells_did():
+    from tformer_notebooks import joined
+
+    def cell(name: str, title: str, code: str, outputs=(), **more) -> dict:
+        metadata = {"cellView": "form", "jupyter": {"source_hidden": True, **more}}
+        source = [f"# @title {title}\n", code]
+        return {"cell_type": "code", "id": name, "execution_count": 1, "metadata": metadata,
+                "outputs": list(outputs), "source": source}  # fmt: skip
+
+    numbers = "The numbers behind this"
+    a, b, c = (
+        cell("a", numbers, "a = 1", "x", outputs_hidden=True),
+        cell("b", "Code: b", "b = a"),
+        cell("c", "Code of the figure", "b", "y"),
+    )
+    one, figure = joined([a, b, c])
+    assert (one["id"], one["metadata"]["joined"], one["outputs"]) == ("a", ["b"], ["x"])
+    assert "".join(one["source"]) == "# @title Code: b\na = 1\n\nb = a"
+    assert one["metadata"]["jupyter"]["outputs_hidden"] is True
+    assert figure == c  # it shows something, under a title of its own
+    assert joined([b, {**c, "source": ["# @title Code: b\n", "b"]}])[0]["outputs"] == ["y"]
+    words = {"cell_type": "markdown", "source": ["between"]}
+    assert joined([a, words, b]) == [a, words, b]
+    first = cell("s", "Setup: run this cell first", "1")
+    assert joined([first, b]) == [first, b]
+
+
+def is_closed(cell: dict) -> bool:
+    tags = cell["metadata"].get("tags", [])
+    books = "cellView" in cell["metadata"] and not {"solution", "answer"} & set(tags)
+    return books and "Setup: run this" not in text(cell)
+
+
+def shows_something(cell: dict) -> bool:
+    return bool(cell["outputs"]) and not cell["metadata"]["jupyter"].get("outputs_hidden")
 
 
 def test_solutions_wait_closed(written):

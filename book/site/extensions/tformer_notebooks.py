@@ -22,7 +22,7 @@ from docutils import nodes
 from pybtex.plugin import find_plugin
 from sphinx.application import Sphinx
 from sphinx.util.logging import getLogger
-from tformer_notebook_code import Names, closed, is_setup, metadata_of, title_of
+from tformer_notebook_code import SETUP, TITLE, Names, closed, is_setup, metadata_of, title_of
 from tformer_notebook_code import setup as setup_cell
 from tformer_notebook_links import SiteLinks
 from tformer_notebook_needs import code_of, needs
@@ -36,6 +36,7 @@ BRANCH = "notebooks"  # of the repository
 ZIP = "notebooks.zip"
 COLAB, BINDER = "https://colab.research.google.com", "https://mybinder.org"
 CLAIM = "application/vnd.tformer.claim+json"
+NUMBERS = "The numbers behind this"  # of cells that hold claims alone
 log = getLogger(__name__)
 
 
@@ -82,7 +83,7 @@ class Reader:
         if kind(self.docname) == "laboratory":
             self.tell_sections(cells)
         return {
-            "cells": cells,
+            "cells": joined(cells),
             "metadata": {
                 "colab": {
                     "name": f"{self.docname.split('/')[-2]}-{self.docname.split('/')[-1]}.ipynb",
@@ -214,6 +215,53 @@ class Reader:
         if beside:
             parts.append(f"**Beside it:** {' · '.join(beside)}")
         return "\n>\n".join(f"> {part}" for part in parts)
+
+
+def joined(cells: list[dict]) -> list[dict]:
+    """The cells, with closed ones that follow each other and show nothing between made one.
+
+    The one has the first's id and names the others in its metadata; its title is the first that says more
+    than that numbers follow. Cells that show something end a run; they join it if they have its title.
+    """
+    made: list[dict] = []
+    for cell in cells:
+        last = made[-1] if made else {}
+        if not (is_closed(last) and is_quiet(last) and is_closed(cell)):
+            made.append(cell)
+            continue
+        heads = [TITLE.match(one["source"][0])["words"] for one in (last, cell)]
+        if not is_quiet(cell) and (last["outputs"] or heads[0] != heads[1]):
+            made.append(cell)
+            continue
+        title = next((head for head in heads if head != NUMBERS), NUMBERS)
+        source = f"{''.join(last['source'][1:])}\n\n{''.join(cell['source'][1:])}"
+        metadata = last["metadata"] | {"joined": [*last["metadata"].get("joined", []), cell["id"]]}
+        if is_quiet(cell) and (last["outputs"] or cell["outputs"]):
+            metadata["jupyter"] = cell["metadata"]["jupyter"] | {"outputs_hidden": True}
+        made[-1] = {
+            **last,
+            "execution_count": cell["execution_count"],
+            "metadata": metadata,
+            "outputs": last["outputs"] + cell["outputs"],
+            "source": lines(closed(source, title)),
+        }
+    return made
+
+
+def is_closed(cell: dict) -> bool:
+    """Whether a cell is closed code of the book's: no solution, no answer, not the one to be run first."""
+    told = cell.get("metadata", {})
+    return (
+        cell.get("cell_type") == "code"
+        and "cellView" in told
+        and not {"solution", "answer"} & set(told.get("tags", []))
+        and not cell["source"][0].startswith(f"# @title {SETUP}")
+    )
+
+
+def is_quiet(cell: dict) -> bool:
+    """Whether nothing of what a cell puts out is seen."""
+    return not cell["outputs"] or cell["metadata"]["jupyter"].get("outputs_hidden", False)
 
 
 def escaped(words: str) -> str:
