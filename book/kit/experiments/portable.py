@@ -11,8 +11,8 @@
 
 What a Python changes (texts, orders) has nothing to do with what instructions and threads change (last
 digits). So not every combination is tried: each Python, each set of instructions and both numbers of threads
-are, with two threads under those instructions whose digits differ most. Outputs and figures are compared as
-`make test` does.
+are, with two threads under those instructions whose digits differ most, and AVX2 under another Python where
+there is one. Outputs and figures are compared as `make test` does.
 
 A table says for each notebook and setting: passed, or which cells differed, and its processor time over
 that of the first setting, which tells how slow that machine is. With one thread a notebook's cost is held as
@@ -156,10 +156,9 @@ def environment_of(number: str, python: str) -> Path:
 def matrix(versions: list[str]) -> list[Setting]:
     """All settings, the reference first."""
     first, *others = versions
-    digits = [
-        Setting(first, i, t) for i, t in (("all", 1), ("AVX2", 1), ("plain", 1), ("mixed", 2), ("all", 2))
-    ]
-    return digits + [Setting(other, "AVX2" if n % 2 == 0 else "all", 1) for n, other in enumerate(others)]
+    digits = [("all", 1), ("plain", 1), ("mixed", 2)] + [("AVX2", 1)] * (not others)
+    pythons = [(other, "all" if n % 2 else "AVX2") for n, other in enumerate(others)]
+    return [Setting(first, i, t) for i, t in digits] + [Setting(other, i, 1) for other, i in pythons]
 
 
 def calibrate(python: Path, setting: Setting) -> float:
