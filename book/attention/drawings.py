@@ -336,7 +336,7 @@ def columns_and_rows(
     code = [list(row) for row in zip(*A, strict=True)]
     description = (
         "Left, the text's matrix A: a key in each row, a query in each column, and each column sums to one. "
-        "Right, the code's weights, its transpose: a query in each row, a key in each column, and each row "
+        "Right, the code's weights, A transposed: a query in each row, a key in each column, and each row "
         f"sums to one. The weights of the query {queries[query]}, {pairs_in_words(keys, code[query])}, "
         "are in full colour in both."
     )
@@ -346,7 +346,7 @@ def columns_and_rows(
     ) -> tuple[Pixels, Pixels]:
         """One of the two, with its upper left corner at (x, y); returns its lower right one."""
         centre = x + label + len(keys if transposed else queries) * cell / 2
-        scene.text(centre, y + 10, "In code: weights" if transposed else "In the text: A", bold=True)
+        scene.text(centre, y + 10, "In code: A transposed" if transposed else "In the text: A", bold=True)
         scene.text(
             centre, y + 34, "each row sums to 1" if transposed else "each column sums to 1", muted=True
         )
@@ -367,7 +367,7 @@ def columns_and_rows(
         words = [*queries, *keys]
         label = widest([*words, "queries"], size) + 2 * PAD + 2
         most = max(len(queries), len(keys))
-        room = PHONE - 4 - label if stacked else (690 - 76 - 2 * label) / 2
+        room = PHONE - 4 - label if stacked else (724 - 76 - 2 * label) / 2
         cell = min(room / most, max(widest([*words, "0.00"], size) + 14, 46))
         scene = Scene(PHONE, size=size)
         if stacked:
@@ -392,6 +392,60 @@ def softmax(scores: Sequence[Pixels]) -> list[Pixels]:
     """The weights of a list of scores, some of which may be -inf."""
     exps = [math.exp(score - max(scores)) for score in scores]
     return [e / math.fsum(exps) for e in exps]
+
+
+def tempered(
+    keys: Sequence[str],
+    scores: Any,
+    temperatures: Sequence[Pixels],
+    *,
+    digits: int = 2,
+    title: str = "One list of scores at several temperatures",
+) -> Drawing:
+    """The weights that softmax makes of the same scores, a row of bars for each temperature.
+
+    Args:
+        keys: what the scores belong to.
+        scores: a number for each key.
+        temperatures: what the scores are divided by, a row each; infinity gives equal weights.
+        digits: decimals of the weights.
+        title: what it shows.
+
+    Raises:
+        ValueError: if the lengths differ, there is no temperature, or one is not above 0.
+    """
+    keys, scores = listed(keys, "keys"), [float(z) for z in listed(scores, "scores", len(keys))]
+    if min(listed(temperatures, "temperatures")) <= 0:
+        raise ValueError(f"a temperature lies above 0, got {min(temperatures)}")
+    rows = [softmax([score / tau for score in scores]) for tau in temperatures]
+    named = ["∞" if math.isinf(tau) else f"{tau:g}" for tau in temperatures]
+    description = (
+        f"Scores, {pairs_in_words(keys, scores)}, divided by a temperature before the softmax. Weights: "
+        + "; ".join(
+            f"at {name}, {', '.join(number(weight, digits) for weight in row)}"
+            for name, row in zip(named, rows, strict=True)
+        )
+        + ". Bars are as high as the weights: at a low temperature one key has nearly all, at a high one all "
+        "have the same."
+    )
+
+    def layout(label: Pixels, column: Pixels, size: Pixels) -> Scene:
+        xs = [label + (i + 0.5) * column for i in range(len(keys))]
+        scene = Scene(label + len(keys) * column, size=size)
+        scene.token_row(xs, 2, keys, column - 8, role=KEY)
+        scene.text(0, 17, "keys", anchor="start", muted=True)
+        for i, (name, row) in enumerate(zip(named, rows, strict=True)):
+            base = 104 + 84 * i
+            scene.text(0, base - 22, f"τ = {name}", anchor="start", bold=True)
+            for x, weight in zip(xs, row, strict=True):
+                scene.bar(x, base, 0.5 * column, 56 * weight, WEIGHTS)
+                scene.text(x, base + 13, number(weight, digits))
+            scene.line((label, base), (scene.width, base))
+        scene.height = 104 + 84 * (len(rows) - 1) + 24
+        return scene
+
+    column = min(84, 560 / len(keys))
+    return Drawing(title, description, layout(86, column, 15), layout(62, (PHONE - 62) / len(keys), 13.5))
 
 
 def mask_before_softmax(

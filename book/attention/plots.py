@@ -203,7 +203,7 @@ def alignment(weights: Float[Tensor, "N S"], source: Sequence[str], target: Sequ
     """Attention weights as a map: written words down, read words across, each row summing to one."""
     figure, axis = new_figure(height=2.9)
     image = axis.imshow(weights.numpy(force=True), vmin=0, vmax=1)
-    axis.set_xticks(range(len(source)), source, rotation=45, ha="right")
+    axis.set_xticks(range(len(source)), source, rotation=90)
     axis.set_yticks(range(len(target)), target)
     axis.set(xlabel="English, read", ylabel="German, written")
     axis.spines[:].set_visible(False)

@@ -237,18 +237,19 @@ def picked_columns(
         scene, x, y = Scene(0, size=size), edge, 50 + (len(E) if stacked else rows) * tall / 2
         for i in range(3):
             part(scene, x, y, cell, i)
-            if i < 2:
-                scene.text(x + across[i] + sign / 2, y, "·="[i])
-            x += across[i] + sign
-            if stacked and i == 0:  # the first matrix stands above the others
+            x += across[i]
+            if stacked and i == 0:  # the first matrix stands above the others, which begin with its sign
                 scene.width = x
-                x, y = 2.0, 50 + len(E) * tall + 60 + len(names) * tall / 2
-        scene.width = max(scene.width, x - sign + 2)
+                x, y = 0.0, 50 + len(E) * tall + 60 + len(names) * tall / 2
+            if i < 2:
+                scene.text(x + sign / 2, y, "·="[i])
+                x += sign
+        scene.width = max(scene.width, x + 2)
         scene.height = y + rows * tall / 2 + 2
         return scene
 
     wide = min(40, (680 - 56) / (len(names) + 2 * N))
-    narrow = min(40, (PHONE - 32) / 2 / N, (PHONE - 50) / len(names))
+    narrow = min(40, (PHONE - 56) / 2 / N, (PHONE - 50) / len(names))
     return Drawing(title, description, layout(wide, 15, stacked=False), layout(narrow, 13.5, stacked=True))
 
 
@@ -406,6 +407,53 @@ def gated_state(old: Any, gate: Any, candidate: Any, *, title: str = "A gate kee
 
     wide = layout(max(widest(names, 16) + 2 * PAD, 76), 26, 15)
     return Drawing(title, description, wide, layout(52, 15, 13.5))
+
+
+def what_stays(
+    gates: Sequence[Pixels], steps: Sequence[int], *, title: str = "What is left of an old number"
+) -> Drawing:
+    """The share of a number that a gate leaves after some steps, a row of bars for each gate.
+
+    Args:
+        gates: z, what one step keeps, from 0 to 1; a row each.
+        steps: after how many steps it is shown, in ascending order.
+        title: what it shows.
+
+    Raises:
+        ValueError: if a gate is not between 0 and 1, or there is nothing to show.
+    """
+    gates, steps = [float(z) for z in listed(gates, "gates")], listed(steps, "steps")
+    for z in gates:
+        if not 0 <= z <= 1:
+            raise ValueError(f"a gate lies between 0 and 1, got {z}")
+    shares = [[z**n for n in steps] for z in gates]
+    said = "; ".join(
+        f"with z = {z:g}, " + ", ".join(f"{number(x)} after {n}" for n, x in zip(steps, row, strict=True))
+        for z, row in zip(gates, shares, strict=True)
+    )
+    description = (
+        f"A step keeps the share z of an old number. Left is z to the power of the number of steps: {said}. "
+        "Bars are as high as what is left."
+    )
+
+    def layout(label: Pixels, column: Pixels, size: Pixels) -> Scene:
+        xs = [label + (i + 0.5) * column for i in range(len(steps))]
+        scene = Scene(label + len(steps) * column, size=size)
+        scene.text(0, 12, "steps", anchor="start", muted=True)
+        for x, n in zip(xs, steps, strict=True):
+            scene.text(x, 12, str(n), muted=True)
+        for i, (z, row) in enumerate(zip(gates, shares, strict=True)):
+            base = 90 + 84 * i
+            scene.text(0, base - 22, f"z = {z:g}", anchor="start", bold=True)
+            for x, share in zip(xs, row, strict=True):
+                scene.bar(x, base, 0.5 * column, 56 * share, QUERY)
+                scene.text(x, base + 13, number(share))
+            scene.line((label, base), (scene.width, base))
+        scene.height = 90 + 84 * (len(gates) - 1) + 24
+        return scene
+
+    wide, narrow = min(84, 580 / len(steps)), (PHONE - 68) / len(steps)
+    return Drawing(title, description, layout(92, wide, 15), layout(68, narrow, 13.5))
 
 
 def one_vector(

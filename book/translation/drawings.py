@@ -287,6 +287,121 @@ def beam_tree(
     return Drawing(title, description, layout(15, 520, 58), layout(13.5, PHONE, 52))
 
 
+def beam_steps(
+    steps: Sequence[Sequence[tuple[int, str, Any]]],
+    greedy: Sequence[int],
+    found: tuple[int, int],
+    *,
+    title: str = "A search on a real phrase, step by step",
+) -> Drawing:
+    """What a beam search keeps at each step, greedy search's path, and the sentence that it finds.
+
+    Args:
+        steps: for each step what is kept, the likeliest first: the place of its beginning among those kept
+            a step before, its last token, and the probability of all of it.
+        greedy: for each step the place of greedy search's beginning, as long as it is kept.
+        found: the step and the place at which the likeliest ended sentence stands.
+        title: what it shows.
+
+    Raises:
+        ValueError: if a beginning, greedy's or the found one is not there.
+    """
+    levels = [[(int(a), word, float(p)) for a, word, p in listed(step, "a step")] for step in steps]
+    for before, level in zip([[None], *levels], levels, strict=False):
+        if not all(0 <= a < len(before) for a, _, _ in level):
+            raise ValueError(f"a beginning is not among the {len(before)} of the step before")
+    path, place = {}, found[1]
+    for t in range(found[0], -1, -1):
+        if not 0 <= place < len(levels[t]):
+            raise ValueError(f"there is no place {place} at step {t}")
+        path[t] = place
+        place = levels[t][place][0]
+    for t, g in enumerate(greedy):
+        if not 0 <= g < len(levels[t]):
+            raise ValueError(f"there is no place {g} at step {t}")
+
+    def whole(t: int, place: int) -> str:
+        words: list[str] = []
+        while t >= 0:
+            a, word, _ = levels[t][place]
+            words.insert(0, word)
+            t, place = t - 1, a
+        return " ".join(words)
+
+    last = len(greedy) - 1
+    description = (
+        "Kept at each step, with the probability of the whole beginning: "
+        + "; ".join(", ".join(f"{word} {number(p)}" for _, word, p in level) for level in levels)
+        + f". Greedy search's path, a thick line, leads to {whole(last, greedy[last])}, with probability "
+        f"{number(levels[last][greedy[last]][2])}. In full colour the likeliest sentence found, "
+        f"{whole(*found)}, with {number(levels[found[0]][found[1]][2])}."
+    )
+    followed = set(enumerate(greedy))
+
+    def join(scene: Scene, t: int, i: int, start: tuple, end: tuple) -> None:
+        thick = (t, i) in followed
+        scene.line(start, end, role=WEIGHTS if thick else None, width=4 if thick else 1.5)
+
+    def node(scene: Scene, t: int, i: int, x: Pixels, y: Pixels, width: Pixels) -> None:
+        _, word, p = levels[t][i]
+        strength: Strength = "full" if path.get(t) == i else "pale"
+        scene.token(x, y, word, width, 28, role=QUERY, strength=strength)
+        scene.text(x, y + 39, number(p), bold=strength == "full")
+
+    def legend(scene: Scene, y: Pixels) -> None:
+        scene.line((0, y), (26, y), role=WEIGHTS, width=4)
+        scene.text(34, y, "greedy search", anchor="start")
+        x = 34 + width_of("greedy search", scene.size) + 22
+        scene.token(x + 13, y - 11, "", 26, 22, role=QUERY, strength="full")
+        scene.text(x + 34, y, "likeliest found", anchor="start")
+        scene.width = max(scene.width, x + 34 + width_of("likeliest found", scene.size))
+        scene.height = y + 14
+
+    most = max(map(len, levels))
+
+    def across(size: Pixels, room: Pixels) -> Scene:
+        """Steps from left to right.
+
+        Raises:
+            ValueError: if they do not fit.
+        """
+        scene, gap = Scene(room, size=size), 16.0
+        broad = [max(max(width_of(word, size) for _, word, _ in level) + 2 * PAD + 4, 38) for level in levels]
+        if math.fsum(broad) + gap * (len(levels) - 1) > room:
+            raise ValueError("the steps do not fit into a line")
+        scene.width = math.fsum(broad) + gap * (len(levels) - 1)
+        row, x, before = 84.0, 0.0, []
+        for t, level in enumerate(levels):
+            here = []
+            for i, (a, _, _) in enumerate(level):
+                here.append((x + broad[t], 16 + i * row))
+                if t:
+                    join(scene, t, i, before[a], (x, 16 + i * row))
+                node(scene, t, i, x + broad[t] / 2, 2 + i * row, broad[t])
+            x, before = x + broad[t] + gap, here
+        legend(scene, most * row + 2)
+        return scene
+
+    def down(size: Pixels, room: Pixels) -> Scene:
+        """Steps from above downwards."""
+        scene, row = Scene(room, size=size), 66.0
+        cell = room / most
+        for t, level in enumerate(levels):
+            for i, (a, _, _) in enumerate(level):
+                x, y = (i + 0.5) * cell, 2 + t * row
+                if t:
+                    join(scene, t, i, ((a + 0.5) * cell, y - row + 48), (x, y))
+                node(scene, t, i, x, y, min(cell - 16, 110))
+        legend(scene, len(levels) * row + 4)
+        return scene
+
+    try:
+        wide = across(15, 720)
+    except ValueError:
+        wide = down(15, 420)
+    return Drawing(title, description, wide, down(13.5, PHONE))
+
+
 def ngram_brackets(
     written: Sequence[str],
     reference: Sequence[str],

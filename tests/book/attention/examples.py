@@ -45,6 +45,15 @@ def columns_and_rows(**changes):
     return attention.columns_and_rows(**(arguments | changes))
 
 
+def tempered(**changes):
+    arguments = {
+        "keys": ["6 h", "9 h", "12 h", "15 h", "18 h"],
+        "scores": SCORES,
+        "temperatures": [0.2, 1, 10, float("inf")],
+    }
+    return attention.tempered(**(arguments | changes))
+
+
 def mask_before_softmax(**changes):
     arguments = {
         "scores": [0.7, -0.2, 1.1, 1.4, 0.3],
@@ -100,6 +109,7 @@ EXAMPLES = (
     attention_matrices,
     negative_matrices,
     columns_and_rows,
+    tempered,
     mask_before_softmax,
     decoder_looks_back,
     masks,

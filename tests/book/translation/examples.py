@@ -27,6 +27,20 @@ def beam_tree(**changes):
     return translation.beam_tree(**({"P": P, "names": ["a", "b", "."], "k": 2} | changes))
 
 
+def beam_steps(**changes):
+    arguments = {
+        "steps": [
+            [(0, "17", 0.9), (0, "Dez", 0.05)],
+            [(0, ".–", 0.5), (0, ".", 0.38)],
+            [(0, "13", 0.49), (1, "␣Dez", 0.37)],
+            [(0, "end", 0.2), (1, "end", 0.36)],
+        ],
+        "greedy": [0, 0, 0, 0],
+        "found": (3, 1),
+    }
+    return translation.beam_steps(**(arguments | changes))
+
+
 def ngram_brackets(**changes):
     arguments = {
         "written": ["the", "dog", "bit", "a", "man", "yesterday"],
@@ -68,6 +82,7 @@ EXAMPLES = (
     two_stacks,
     forced_reading,
     beam_tree,
+    beam_steps,
     ngram_brackets,
     one_column,
     cut_paths,
