@@ -25,8 +25,8 @@ START, END = "<!-- letters: {} -->", "<!-- end of letters -->"
 
 GREEK = re.findall(
     r"\w+",
-    "alpha beta gamma delta epsilon varepsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon "
-    "phi varphi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega ell",
+    "alpha beta gamma delta epsilon varepsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau "
+    "upsilon phi varphi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega ell",
 )
 _GREEK = "|".join(sorted(GREEK, key=len, reverse=True))
 STYLES = {"mathbf": "bold", "boldsymbol": "bold", "mathcal": "calligraphic"}
