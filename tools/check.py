@@ -61,6 +61,8 @@ ALSO = (
     ("book/*/records/*.json", "tests/book/kit/test_records.py"),
     ("book/*/experiments/*.py", "tests/book/kit/test_records.py"),
     ("book/*.ipynb", "tests/notebooks/test_style.py"),
+    ("book/*.ipynb", "tests/notebooks/test_letters.py"),
+    ("book/notation/letters.yml", "tests/notebooks/test_letters.py"),
     ("book/*.ipynb", "tests/tools/test_grown.py"),  # it runs the code that they grow
     ("book/*.ipynb", "tests/book/kit/exercises/test_exercises.py"),  # it runs the solutions on the pages
     ("book/*.md", "tests/notebooks/test_style.py"),

@@ -17,17 +17,17 @@ def _booleans(mask: Any, what: str) -> list[list[bool]]:
 
 
 def _pairs(scene: Scene, x: Pixels, y: Pixels, cell: Pixels, seen: list[list[bool]]) -> None:
-    """A mask in the text's layout, keys down and queries across: a coloured cell is a pair that meets."""
+    """A mask, queries down and keys across: a coloured cell is a pair that meets."""
     for n, row in enumerate(seen):
         for s, there in enumerate(row):
-            scene.box(x + n * cell, y + s * cell, cell, cell, role=WEIGHTS if there else None,
+            scene.box(x + s * cell, y + n * cell, cell, cell, role=WEIGHTS if there else None,
                       strength="full" if there else "faint")  # fmt: skip
 
 
 def who_sees_whom(
     masks: Mapping[str, Any], mixtures: int, *, title: str = "Five ways for queries to read keys"
 ) -> Drawing:
-    """Masks beside low-rank mixtures and a state: what each query, a column, is compared with.
+    """Masks beside low-rank mixtures and a state: what each query, a row, is compared with.
 
     Args:
         masks: from a name to a boolean mask of few tokens, queries down and keys across, as in the code.
@@ -44,7 +44,7 @@ def who_sees_whom(
     (n,) = lengths
     counts = {name: sum(map(sum, rows)) for name, rows in seen.items()}
     description = (
-        f"Panels with keys down and queries across, {n} of each; a filled cell is a pair that is compared. "
+        f"Panels with queries down and keys across, {n} of each; a filled cell is a pair that is compared. "
         + ", ".join(f"{name}: {count} of {n * n} pairs" for name, count in counts.items())
         + f". Low rank: {mixtures} mixtures of all keys in their place, {mixtures * n} comparisons. State: "
         "keys and values are added to a matrix U of fixed size, which the queries read; no pair need be "
@@ -57,13 +57,14 @@ def who_sees_whom(
 
     def low_rank(scene: Scene, x: Pixels, y: Pixels, side: Pixels) -> None:
         panel(scene, x, y, side, "low rank", f"{mixtures * n} scores")
-        cell, top = side / n, y + 24 + side - mixtures * side / n
+        cell, top = side / n, y + 24 + 3 * side / n
+        tall, left = (side - 3 * side / n) / n, x + (side - mixtures * side / n) / 2
         for s in range(n):
             scene.box(x + s * cell, y + 24, cell, cell, role=KEY)
-        scene.arrow((x + side / 2, y + 28 + cell), (x + side / 2, top - 4))
-        for i in range(mixtures):
-            for j in range(n):
-                scene.box(x + j * cell, top + i * cell, cell, cell, role=WEIGHTS, strength="full")
+        scene.arrow((x + side / 2, y + 27 + cell), (x + side / 2, top - 3))
+        for i in range(n):
+            for j in range(mixtures):
+                scene.box(left + j * cell, top + i * tall, cell, tall, role=WEIGHTS, strength="full")
 
     def state(scene: Scene, x: Pixels, y: Pixels, side: Pixels) -> None:
         panel(scene, x, y, side, "state", "no pairs needed")
@@ -193,7 +194,7 @@ def window_in_blocks(mask: Any, block: int, *, title: str = "A window, computed 
         raise ValueError("a pair that is seen lies in no block that is computed")
     visible, computed = sum(map(sum, seen)), sum(map(sum, met))
     description = (
-        f"Keys down, queries across, {n} of each, in blocks of {block}. "
+        f"Queries down, keys across, {n} of each, in blocks of {block}. "
         f"Filled: {visible} pairs that the window sees. "
         f"Hatched: {computed - visible} that are computed in the same blocks and masked. Empty: the other "
         f"{n * n - computed} of {n * n}, which are never computed."
@@ -203,7 +204,7 @@ def window_in_blocks(mask: Any, block: int, *, title: str = "A window, computed 
         for i in range(n):
             for j in range(n):
                 there, hidden = seen[i][j], met[i][j] and not seen[i][j]
-                scene.box(x + i * cell, y + j * cell, cell, cell, role=WEIGHTS if there else None,
+                scene.box(x + j * cell, y + i * cell, cell, cell, role=WEIGHTS if there else None,
                           strength="full" if there else "faint", masked=hidden)  # fmt: skip
         for k in range(0, n + 1, block):
             scene.line((x, y + k * cell), (x + n * cell, y + k * cell), width=2)
@@ -221,13 +222,13 @@ def window_in_blocks(mask: Any, block: int, *, title: str = "A window, computed 
 
     def layout(room: Pixels, *, stacked: bool) -> Scene:
         scene = Scene(room, size=14 if stacked else 15)
-        left, cell = 48.0, (room - 48) / n if stacked else 20.0
-        scene.text(left + n * cell / 2, 10, "queries", muted=True)
-        scene.text(0, 30 + n * cell / 2, "keys", anchor="start", muted=True)
+        left, cell = 64.0, (room - 64) / n if stacked else 20.0
+        scene.text(left + n * cell / 2, 10, "keys", muted=True)
+        scene.text(0, 30 + n * cell / 2, "queries", anchor="start", muted=True)
         grid(scene, left, 24, cell)
         below = 24 + n * cell
         if stacked:
-            legend(scene, 48, below + 16, 30)
+            legend(scene, 64, below + 16, 30)
             scene.height = below + 108
         else:
             legend(scene, left + n * cell + 50, 84, 40)
@@ -319,7 +320,7 @@ def chunks_and_state(
     inside = tokens * (tokens + 1) // 2
     description = (
         f"{chunks} chunks of {tokens} tokens. Inside each the {inside} pairs on and before the diagonal are "
-        "compared, a triangle with keys down and queries across. What lies before a chunk comes in as one "
+        "compared, a triangle with queries down and keys across. What lies before a chunk comes in as one "
         "matrix U; the chunk's keys and values are added to it and it is handed on, of the same size."
     )
 
@@ -327,7 +328,7 @@ def chunks_and_state(
         for n in range(tokens):
             for s in range(tokens):
                 there = s <= n
-                scene.box(x + n * cell, y + s * cell, cell, cell, role=WEIGHTS if there else None,
+                scene.box(x + s * cell, y + n * cell, cell, cell, role=WEIGHTS if there else None,
                           strength="full" if there else "faint")  # fmt: skip
 
     def layout(room: Pixels, size: Pixels) -> Scene:

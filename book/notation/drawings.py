@@ -167,6 +167,80 @@ def linear_both_ways(
     return Drawing(title, description, layout(420, 28, 15), layout(PHONE, min(phone, 24), 14))
 
 
+def by_pencil(
+    weight: Any,
+    x: Any,
+    *,
+    token: int = 0,
+    title: str = "One map of two tokens, to be filled in with a pencil",
+) -> Drawing:
+    """Omega X in columns and x Omega^T in rows with their numbers; the results are left to the reader.
+
+    Args:
+        weight: (E, D), as it is stored.
+        x: (N, D), a token in each row.
+        token: which one is in full colour.
+        title: what it shows.
+
+    Raises:
+        ValueError: if the shapes do not go together, or there is no such token.
+    """
+    weight = table(weight, "weight")
+    x = table(x, "x", columns=len(weight[0]))
+    E, D, N = len(weight), len(weight[0]), len(x)
+    if not 0 <= token < N:
+        raise ValueError(f"there is no token {token} among {N}")
+
+    def across(matrix: Sequence[Sequence]) -> list[list]:
+        return [list(column) for column in zip(*matrix, strict=True)]
+
+    def said(matrix: Sequence[Sequence]) -> str:
+        return "; ".join(" ".join(number(entry, 0) for entry in row) for row in matrix)
+
+    asked = [["?"] * N for _ in range(E)]
+    description = (
+        f"Two products of small matrices, without their results. In the text: Omega, with the rows "
+        f"{said(weight)}, times X, with the rows {said(across(x))}; the result has {E} rows and {N} columns "
+        f"of question marks. In code: x[b], with the rows {said(x)}, times weight.T, with the rows "
+        f"{said(across(weight))}; the result has {N} rows and {E} columns of question marks. Token "
+        f"{token + 1} is in full colour: a column in the text, a row in code."
+    )
+    products = (
+        (
+            "In the text: a token is a column",
+            (("Ω", weight, QUERY), ("X", across(x), STREAM), ("ΩX", asked, VALUE)),
+        ),
+        (
+            "In code: a token is a row",
+            (("x[b]", x, STREAM), ("weight.T", across(weight), QUERY), ("y[b]", across(asked), VALUE)),
+        ),
+    )
+
+    def layout(room: Pixels, cell: Pixels, size: Pixels) -> Scene:
+        scene, y = Scene(room, size=size), 0.0
+        for heading, parts in products:
+            scene.text(0, y + 10, heading, anchor="start", bold=True)
+            tall = max(len(matrix) for _, matrix, _ in parts) * cell
+            x_, top = 2.0, y + 28
+            for (name, matrix, role), sign in zip(parts, "·= ", strict=True):
+                upper = top + (tall - len(matrix) * cell) / 2
+                width = len(matrix[0]) * cell
+                where = "row" if parts is products[1][1] else "column"
+                marked = {where: token} if role is not QUERY else {}
+                scene.matrix(x_, upper, matrix, cell, role=role, digits=0, **marked)
+                scene.text(x_ + width / 2, upper + len(matrix) * cell + 16, name, bold=True)
+                x_ += width
+                scene.text(x_ + 17, top + tall / 2, sign.strip(), size=18, bold=True)
+                x_ += 34
+            scene.width = max(scene.width, x_ - 32)
+            y = top + tall + 44
+        scene.height = y - 16
+        return scene
+
+    phone = (PHONE - 2 * 34 - 4) / max(D + 2 * N, D + 2 * E)
+    return Drawing(title, description, layout(380, 38, 15), layout(PHONE, min(phone, 32), 14))
+
+
 def sizes(
     words: Sequence[str], heads: int = 2, *, title: str = "The sizes of a batch, in one picture"
 ) -> Drawing:

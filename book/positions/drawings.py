@@ -209,6 +209,84 @@ def turning_pair(
     return Drawing(title, description, layout(min(len(panels), 4), 172, 15), layout(2, PHONE / 2, 13.5))
 
 
+def turned_by_hand(
+    query: Any,
+    key: Any,
+    turns: Any,
+    *,
+    title: str = "The query turns by the offset, and the key waits",
+) -> Drawing:
+    """A query and a key of few pairs: in each pair the query before and after its turn, the key, the product.
+
+    Args:
+        query: its numbers, two for each pair.
+        key: likewise.
+        turns: the angle of each pair, in radians, counter-clockwise.
+        title: what it shows.
+
+    Raises:
+        ValueError: if there are not two numbers for each angle.
+    """
+    turns = listed(turns, "turns")
+    query, key = listed(query, "query", 2 * len(turns)), listed(key, "key", 2 * len(turns))
+    pairs = []
+    for i, angle in enumerate(turns):
+        (a, b), k = query[2 * i : 2 * i + 2], key[2 * i : 2 * i + 2]
+        cos, sin = math.cos(angle), math.sin(angle)
+        turned = (a * cos - b * sin, a * sin + b * cos)
+        pairs.append(((a, b), turned, tuple(k), turned[0] * k[0] + turned[1] * k[1]))
+
+    def point(numbers: Sequence) -> str:
+        return (
+            "(" + ", ".join(number(round(x, 2), 0 if abs(x - round(x)) < 1e-3 else 2) for x in numbers) + ")"
+        )
+
+    products = [number(round(product, 2), 0) for *_, product in pairs]
+    total = number(round(math.fsum(product for *_, product in pairs), 2), 0)
+    degrees = [f"{math.degrees(angle):.0f}°" for angle in turns]
+    said = " ".join(
+        f"Pair {i}: the query {point(q)} turns by {angle} to {point(turned)}; with the key {point(k)} this "
+        f"gives {product}."
+        for i, ((q, turned, k, _), angle, product) in enumerate(zip(pairs, degrees, products, strict=True))
+    )
+    description = f"An arrow plane for each of {len(pairs)} pairs. {said} The score is their sum, {total}."
+    reach = max(math.hypot(*q) for q, *_ in pairs)
+    summed = " + ".join(f"({product})" if product.startswith("−") else product for product in products)
+
+    def panel(scene: Scene, x: Pixels, y: Pixels, i: int) -> None:
+        q, turned, k, _ = pairs[i]
+        radius = 62.0
+        unit = radius / reach
+        scene.text(x, y, f"pair {i}: turn by {degrees[i]}", bold=True)
+        y += 100
+        scene.line((x - radius - 10, y), (x + radius + 10, y), opacity=0.3)
+        scene.line((x, y - radius - 10), (x, y + radius + 10), opacity=0.3)
+        start = math.pi / 2 - math.atan2(q[1], q[0])
+        scene.sector(x, y, 0.34 * math.hypot(*q) * unit, start, start - turns[i], role=WEIGHTS, shade=1.0)
+        scene.line((x, y), (x + q[0] * unit, y - q[1] * unit), width=2, opacity=0.6)
+        for (a, b), role, word in ((turned, QUERY, "q turned"), (k, KEY, "k")):
+            scene.arrow((x, y), (x + a * unit, y - b * unit), role=role, width=3)
+            length = math.hypot(a, b)
+            out = unit + (26 if role == QUERY else 6) / length  # the key's name stands beside its tip
+            aside = 0.0 if role == QUERY else 15 / length
+            scene.text(x + a * out + b * aside, y - b * (unit + 12 / length) + a * aside, word, bold=True)
+        length = math.hypot(*q) * unit
+        scene.text(x + q[0] * unit * (1 + 12 / length), y - q[1] * unit * (1 + 14 / length), "q", muted=True)
+        below = y + radius + 34
+        scene.text(x, below, f"q {point(q)} becomes {point(turned)}")
+        scene.text(x, below + 20, f"times k {point(k)}: {products[i]}")
+
+    def layout(columns: int, cell: Pixels, size: Pixels) -> Scene:
+        rows = math.ceil(len(pairs) / columns)
+        scene = Scene(columns * cell, rows * 250 + 24, size=size)
+        for i in range(len(pairs)):
+            panel(scene, (i % columns + 0.5) * cell, 10 + i // columns * 250, i)
+        scene.text(scene.width / 2, rows * 250 + 10, f"score: {summed} = {total}", bold=True)
+        return scene
+
+    return Drawing(title, description, layout(min(len(pairs), 3), 250, 15), layout(1, PHONE, 13.5))
+
+
 def offsets_and_biases(
     words: Sequence[str],
     rows: Sequence[Sequence],
@@ -230,26 +308,26 @@ def offsets_and_biases(
     words, heads = listed(words, "words"), listed(heads, "heads")
     rows = table(rows, "rows", columns=len(heads))
     N = len(words)
-    grid = [["" if s > n else str(n - s) for n in range(N)] for s in range(N)]
-    hatched = [[s > n for n in range(N)] for s in range(N)]
-    shades = [[0.0 if s > n else 0.95 * (1 - (n - s) / N) for n in range(N)] for s in range(N)]
+    grid = [["" if s > n else str(n - s) for s in range(N)] for n in range(N)]
+    hatched = [[s > n for s in range(N)] for n in range(N)]
+    shades = [[0.0 if s > n else 0.95 * (1 - (n - s) / N) for s in range(N)] for n in range(N)]
     said = "; ".join(
         ", ".join(f"{head} {number(x)}" for head, x in zip(heads, row, strict=True)) for row in rows
     )
     description = (
-        f"Left a grid of scores for {' '.join(words)}: keys down, queries across; each cell holds the "
+        f"Left a grid of scores for {' '.join(words)}: queries down, keys across; each cell holds the "
         "offset, the query's place minus the key's, and keys that stand later are hatched. Cells on a "
         f"diagonal share an offset and a tint. Right what is added to the score for an offset: {said}."
     )
 
     def left(scene: Scene, x: Pixels, y: Pixels, label: Pixels, cell: Pixels) -> Pixels:
-        scene.text(x + label + N * cell / 2, y + 8, "query at place n", muted=True)
+        scene.text(x + label + N * cell / 2, y + 8, "key at place s", muted=True)
         xs = [x + label + (j + 0.5) * cell for j in range(N)]
-        scene.token_row(xs, y + 22, words, cell - 6, 28, role=QUERY)
+        scene.token_row(xs, y + 22, words, cell - 6, 28, role=KEY)
         top = y + 56
-        scene.text(x + label / 2 - 2, y + 36, "key at s", muted=True)
+        scene.text(x + label / 2 - 2, y + 36, "query at n", muted=True)
         for i, word in enumerate(words):
-            scene.token(x + label / 2 - 2, top + i * cell + (cell - 28) / 2, word, label - 8, 28, role=KEY)
+            scene.token(x + label / 2 - 2, top + i * cell + (cell - 28) / 2, word, label - 8, 28, role=QUERY)
         scene.matrix(x + label, top, grid, cell, role=WEIGHTS, shades=shades, masked=hatched, digits=0)
         scene.text(x + label + N * cell / 2, top + N * cell + 16, "offset n − s in each cell", muted=True)
         return top + N * cell + 28
@@ -274,7 +352,7 @@ def offsets_and_biases(
         return y + 42 + len(rows) * tall + 2
 
     wide = Scene(0)
-    label = max(widest(words, 15) + 24, 56)
+    label = max(widest(words, 15) + 24, widest(["query at n"], 15) + 8)
     low = left(wide, 0, 6, label, 58)
     middle = label + N * 58
     wide.arrow((middle + 16, 150), (middle + 62, 150))

@@ -48,8 +48,8 @@ def products_by_offset(tables: Mapping[str, Float[Tensor, "D N"]]) -> BookFigure
         offset = (places[:, None] - places).flatten()
         axis.plot(offset, (table.T @ table).flatten(), ".", color=colour, markersize=2.5, rasterized=True)
         axis.set_title(title, loc="left")
-        axis.set_ylabel(r"$\mathbf{p}_m^\mathsf{T}\mathbf{p}_n$")
-    axes[-1, 0].set_xlabel("offset $m - n$")
+        axis.set_ylabel(r"$\mathbf{p}_s^\mathsf{T}\mathbf{p}_n$")
+    axes[-1, 0].set_xlabel("offset $n - s$")
     return figure
 
 

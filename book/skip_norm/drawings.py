@@ -30,7 +30,7 @@ def block(words: Sequence[str], *, title: str = "A block reads from the stream a
         ValueError: if there is no word, or one that is too long for its box.
     """
     words = listed(words, "words")
-    parts = (("attention", "tokens read each other"), ("MLP", "each token on its own"))
+    parts = (("attention", "tokens read", "each other"), ("MLP", "each token", "on its own"))
     description = (
         f"The tokens {', '.join(words)} enter one thick line, the residual stream, D by N, and leave it at "
         "its end. Twice a thin arrow branches off: a copy of the stream is normalised and goes through a "
@@ -49,7 +49,7 @@ def block(words: Sequence[str], *, title: str = "A block reads from the stream a
         for x in ends:
             for i, word in enumerate(words):
                 scene.token(x, top + 34 * i + 2, word, token - 4, role=KEY)
-        for i, (name, what) in enumerate(parts):
+        for i, (name, *what) in enumerate(parts):
             left = token + 22 + i * (broad + 22)
             right = left + broad - 12
             scene.arrow((left, level - 4), (left, 50), (left + 24, 50))
@@ -60,7 +60,7 @@ def block(words: Sequence[str], *, title: str = "A block reads from the stream a
             _plus(scene, right, level)
             scene.text(left + 8, 102, "read", anchor="start", muted=True)
             scene.text(right - 8, 102, "write", anchor="end", muted=True)
-            scene.text((left + right) / 2 + 10, 12, what, muted=True)
+            scene.text((left + right) / 2 + 10, 12, " ".join(what), muted=True)
         middle = scene.width / 2
         scene.text(middle, level + 26, "the residual stream", bold=True)
         scene.text(middle, level + 46, "D × N", muted=True)
@@ -82,16 +82,16 @@ def block(words: Sequence[str], *, title: str = "A block reads from the stream a
 
         row(2, "X")
         scene.stream((line, 34), (line, 420), role=STREAM)
-        for i, (name, what) in enumerate(parts):
+        for i, (name, *what) in enumerate(parts):
             top = 54 + 186 * i
             scene.arrow((line + 4, top), (196, top), (196, top + 22))
             scene.text(124, top + 13, "read", muted=True)
             scene.box(166, top + 22, 60, 28, "norm", radius=4)
             scene.arrow((196, top + 50), (196, top + 68))
             scene.box(140, top + 68, 112, 36, name, role=QUERY, radius=6, bold=True)
-            scene.text(196, top + 118, what, muted=True)
-            scene.line((196, top + 104), (196, top + 107))
-            scene.arrow((196, top + 130), (196, top + 148), (line + 13, top + 148))
+            for j, words_ in enumerate(what):
+                scene.text(206, top + 118 + 17 * j, words_, anchor="start", muted=True)
+            scene.arrow((196, top + 104), (196, top + 148), (line + 13, top + 148))
             scene.text(124, top + 135, "write", muted=True)
             _plus(scene, line, top + 148)
         scene.text(line - 22, 222, "Y", bold=True)
@@ -137,30 +137,33 @@ def placements(*, title: str = "Where the norm stands") -> Drawing:
 
     def strip(scene: Scene, x: Pixels, y: Pixels, name: str) -> None:
         """One of the five, 320 by 124 pixels."""
-        formula, on_stream, branch, variances = PLACES[name]
-        level, size = y + 86, scene.size
+        _, on_stream, branch, variances = PLACES[name]
+        level, size, cell, gap = y + 86, scene.size, 24.0, 12.0
+        first, pitch, span = (36, 140, 98) if on_stream else (20, 148, 120)
         scene.text(x, y + 10, name, anchor="start", bold=True)
-        scene.text(x + 320, y + 10, formula, anchor="end", muted=True)
         scene.stream((x, level), (x + 320, level), role=STREAM)
         for i in range(2):
-            left = x + 36 + 140 * i
-            right, cell = left + 98, 24.0
-            middle = (left + right) / 2
-            start = middle - cell * len(branch) / 2 - 2 * (len(branch) - 1)
+            left = x + first + pitch * i
+            right = left + span
+            start = (left + right - cell * len(branch) - gap * (len(branch) - 1)) / 2
             scene.arrow((left, level - 4), (left, y + 44), (start, y + 44))
             for j, part in enumerate(branch):
-                place = (start + j * (cell + 4), y + 32, cell, 24)
+                place = (start + j * (cell + gap), y + 32, cell, 24)
+                if j:
+                    scene.arrow((place[0] - gap, y + 44), (place[0], y + 44))
                 if part != "f":
                     scene.box(*place, part, role=VALUE, strength="full", bold=True, size=size)
                 else:
                     scene.box(*place, part, role=QUERY, radius=4, bold=True, size=size)
-            end = start + len(branch) * cell + 4 * (len(branch) - 1)
+            end = start + len(branch) * cell + gap * (len(branch) - 1)
             scene.arrow((end, y + 44), (right, y + 44), (right, level - 13))
             _plus(scene, right, level)
             if on_stream:
                 at = left - 29 if on_stream == "before" else right + 13
                 scene.box(at, level - 12, 24, 24, "N", role=VALUE, strength="full", bold=True, size=size)
         places = (x + 85, x + 147, x + 225, x + (286 if on_stream == "after" else 292), x + 316)
+        if not on_stream:
+            places = (x + 80, x + 160, x + 224, x + 300, x + 316)
         for at, variance in zip(places, variances, strict=True):
             scene.text(at, level + 25, variance, bold=True)
 

@@ -16,8 +16,14 @@ def sizes(**changes):
     return notation.sizes(**({"words": ["the", "cat", "sat", "down"], "heads": 2} | changes))
 
 
+def by_pencil(**changes):
+    told = {"weight": [[1, 0, 2], [0, 1, 1]], "x": [[1, 2, 0], [0, 1, 3]], "token": 1}
+    return notation.by_pencil(**(told | changes))
+
+
 EXAMPLES = (
     tokens_both_ways,
     linear_both_ways,
+    by_pencil,
     sizes,
 )

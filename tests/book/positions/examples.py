@@ -1,5 +1,7 @@
 """Every drawing of the chapter once, with small numbers, for the tests that look at all of them."""
 
+import math
+
 from tformer_book.positions import drawings as positions
 
 
@@ -15,6 +17,11 @@ def clock_faces(**changes):
 def turning_pair(**changes):
     arguments = {"query": 0.5, "key": -0.2, "speed": 0.7, "pairs": [(1, 0), (5, 4), (5, 2)]}
     return positions.turning_pair(**(arguments | changes))
+
+
+def turned_by_hand(**changes):
+    arguments = {"query": [1, 1, 2, 0], "key": [0, 1, 1, 0], "turns": [math.pi, math.pi / 3]}
+    return positions.turned_by_hand(**(arguments | changes))
 
 
 def offsets_and_biases(**changes):
@@ -46,6 +53,7 @@ EXAMPLES = (
     three_places,
     clock_faces,
     turning_pair,
+    turned_by_hand,
     offsets_and_biases,
     swept_angles,
     what_changed,
