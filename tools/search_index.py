@@ -3,14 +3,17 @@
 import gzip
 import html
 import json
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 FOLDER = "pagefind"  # in the site
 TITLES = "titles.json"  # there: what a record is called, by pagefind's name for it
+WORDS = "words.json"  # there: the words that are offered for one that the book does not have
 UNUSED = ("*-ui.css", "*-ui.js", "pagefind-highlight.js", "wasm.unknown.pagefind")  # pagefind's own looks
 
 
@@ -52,6 +55,20 @@ def titles(records: list[dict], folder: Path) -> list[list]:
     return found
 
 
+def words(records: list[dict]) -> list[str]:
+    """The words of the records, the commonest first: those of five letters or more that are no misprint.
+
+    A word that stands in one place only is in the list if that place is named by it.
+    """
+    said, named = Counter(), set()
+    for record in records:
+        names = " ".join([record["title"], *record["names"]])
+        said.update(re.findall(r"[a-z]{5,}", f"{names} {record['text']}".lower()))
+        if record["kind"] in ("section", "opening", "term"):
+            named.update(re.findall(r"[a-z]{5,}", names.lower()))
+    return [word for word, times in said.most_common() if times > 2 or word in named]
+
+
 def write_index(records: Path, site: Path) -> int:
     """Writes the index of the records into the site; returns how many there are."""
     if not records.is_file():
@@ -69,6 +86,7 @@ def write_index(records: Path, site: Path) -> int:
         raise SearchIndexError(f"pagefind made no index for the search: {said[-1]}")
     named = json.dumps(titles(found, folder), ensure_ascii=False, separators=(",", ":"))
     (folder / TITLES).write_text(named, "utf8")
+    (folder / WORDS).write_text(json.dumps(words(found), separators=(",", ":")), "utf8")
     for pattern in UNUSED:
         for file in folder.glob(pattern):
             file.unlink()

@@ -124,7 +124,7 @@ class Tab:
         as_it_is = dict.fromkeys(("media", "reduced_motion", "forced_colors", "contrast"), "null")
         self.page.emulate_media(**as_it_is)
         if self.page.url.startswith(self.address):
-            self.page.evaluate("() => sessionStorage.clear()")
+            self.page.evaluate("() => { sessionStorage.clear(); localStorage.clear(); }")
         self.page.goto("about:blank")  # else an address with another `#` would load nothing
 
 

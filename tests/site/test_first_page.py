@@ -74,3 +74,24 @@ def test_first_page_takes_at_most_three_screens(visit):
     page = visit("book/index.html", width=1440).page
     height = page.evaluate("document.querySelector('article').getBoundingClientRect().height")
     assert height <= 3 * 900
+
+
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (768, 1024), (360, 640)])
+def test_the_chapters_are_at_hand_without_scrolling(visit, width, height):
+    seen = visit("book/index.html", width=width, height=height, alone=True)
+    page = seen.page
+    button = page.get_by_role("button", name="Chapters")
+    assert button.inner_text().strip() == "Chapters"
+    box = button.bounding_box()
+    assert box["y"] + box["height"] < 60
+    assert box["height"] >= 36
+    assert not page.locator(".bd-sidebar-primary:visible").count()
+    button.click()
+    links = page.locator("dialog[open] a.reference:visible")
+    assert links.count() > 15
+    page.keyboard.press("Escape")
+    assert not links.count()
+    button.click()
+    links.filter(has_text="2. Attention").click()
+    page.wait_for_url("**/attention/chapter.html")
+    assert not seen.problems

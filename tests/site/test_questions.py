@@ -5,10 +5,15 @@ import sys
 import pytest
 from questions import questions
 
-from tests.site.pages import ROOT
+from tests.site.pages import ROOT, eventually
 
 PAGE = "book/attention/chapter.html"
 LABEL = "attention-doubled"
+PREDICT = "attention-narrow"
+VEILED = f"#q-{PREDICT} + .veil > .veil-held[inert]"
+SHIFTS = """window.shifts = 0; new PerformanceObserver((list) => {
+  for (const one of list.getEntries()) if (!one.hadRecentInput) window.shifts += one.value;
+}).observe({ type: "layout-shift", buffered: true });"""
 
 
 @pytest.fixture
@@ -57,6 +62,106 @@ def test_a_question_of_another_chapter_says_of_which(visit):
     assert box.locator(".question-kind").inner_text() == "From Chapter 1"
     question = questions()["sequences-targets"]
     assert sorted(box.get_by_role("button").all_inner_texts()) == sorted(question.answers())
+
+
+@pytest.mark.parametrize("how", ["an answer", "the button", "an address", "the browser's search"])
+def test_what_tells_the_answer_is_veiled_until(visit, how):
+    page = visit(PAGE).page
+    held = page.locator(f"#q-{PREDICT} + .veil > .veil-held")
+    veiled = page.locator(VEILED)
+    assert veiled.count() == 1
+    assert held.locator("img:visible").count() == 0
+    assert "the mean of the day" in held.text_content()
+    assert "Everything is already here" not in held.text_content()  # that does not tell it
+    height = held.bounding_box()["height"]
+    if how == "an answer":
+        page.locator(f"#q-{PREDICT}").get_by_role("button").first.click()
+    elif how == "the button":
+        page.locator(f"#q-{PREDICT} + .veil").get_by_role("button", name="show it").click()
+    elif how == "an address":
+        page.evaluate("location.hash = 'fig-attention-day'")
+    else:
+        page.keyboard.press("Control+f")
+    eventually(page, lambda: veiled.count() == 0)
+    assert held.locator("img:visible").count() == 1
+    assert page.get_by_role("button", name="show it").count() == (0 if how == "the browser's search" else 3)
+    assert held.bounding_box()["height"] == pytest.approx(height, abs=1)
+
+
+def test_a_link_from_elsewhere_lands_on_what_was_veiled(visit):
+    page = visit(f"{PAGE}#fig-attention-day").page
+    assert page.locator(VEILED).count() == 0
+    eventually(page, lambda: 0 <= page.locator("#fig-attention-day").bounding_box()["y"] < 200)
+
+
+@pytest.mark.parametrize("kind", ["paper", "without scripts"])
+def test_nothing_is_veiled(visit, kind):
+    page = visit(PAGE, scripts=kind == "paper", alone=True).page
+    if kind == "paper":
+        page.emulate_media(media="print")
+    assert page.locator(".veil-cover:visible").count() == 0
+    looks = "e => { const s = getComputedStyle(e); return [s.filter, s.opacity, s.visibility] }"
+    assert page.locator("#fig-attention-day").evaluate(looks) == ["none", "1", "visible"]
+    for part in page.locator(".veil-held").all():
+        assert part.evaluate(looks) == ["none", "1", "visible"]
+
+
+@pytest.mark.parametrize("width", [360, 1440])
+def test_nothing_moves_when_questions_come(visit, width):
+    page = visit(PAGE, width=width, alone=True).page
+    page.add_init_script(SHIFTS)
+    page.reload()
+    assert page.locator(VEILED).count() == 1
+    page.wait_for_timeout(300)
+    assert page.evaluate("shifts") <= 0.02
+    page.evaluate("""() => {
+      window.veiled = document.querySelector("article").offsetHeight;
+      for (const veil of document.querySelectorAll(".veil")) veil.replaceWith(...veil.firstChild.childNodes);
+    }""")
+    assert page.evaluate("document.querySelector('article').offsetHeight - veiled") == 0
+
+
+def test_answers_are_there_after_a_reload_until_they_are_forgotten(visit):
+    page = visit(PAGE, alone=True).page
+    box = page.locator(f"#q-{PREDICT}")
+    wrong = next(iter(questions()[PREDICT].wrong))
+    foot = page.locator(".question-foot")
+    assert foot.is_hidden()
+    box.get_by_role("button", name=wrong).click()
+    page.locator("#q-attention-with-the-root + .veil").get_by_role("button", name="show it").click()
+    page.reload()
+    assert box.locator(".chosen").all_inner_texts()[0].startswith(wrong)
+    assert box.locator("[role=status]").inner_text() == ""  # nothing is announced
+    assert page.locator(".veil-held[inert]").count() == 2  # of four
+    box.get_by_role("button", name="Ask again").click()
+    assert page.locator(VEILED).count() == 1
+    page.reload()
+    assert box.locator(".chosen").count() == 0
+    assert page.locator(".veil-held[inert]").count() == 3
+    foot.get_by_role("button", name="Forget them all").click()
+    assert foot.is_hidden()
+    assert page.evaluate("localStorage.getItem('tformer.answers')") is None
+
+
+@pytest.mark.parametrize(
+    "held", ["nonsense", '{"version": 0}', '{"version": 1, "pages": {"' + PAGE[:-5] + '": 3}}']
+)
+def test_what_is_not_ours_is_left_alone(visit, held):
+    seen = visit(PAGE, alone=True)
+    seen.page.evaluate("held => localStorage.setItem('tformer.answers', held)", held)
+    seen.page.reload()
+    assert seen.page.locator(VEILED).count() == 1
+    assert not seen.problems
+
+
+def test_where_nothing_can_be_kept_questions_work(visit):
+    seen = visit(PAGE, alone=True)
+    forbid = """Object.defineProperty(window, "localStorage", { get() { throw new DOMException("no") } });"""
+    seen.page.add_init_script(f"if (document.documentElement) {{ {forbid} }}")
+    seen.page.reload()
+    seen.page.locator(f"#q-{PREDICT}").get_by_role("button").first.click()
+    assert seen.page.locator(VEILED).count() == 0
+    assert not [problem for problem in seen.problems if "questions" in problem]
 
 
 def test_without_scripts_answers_are_a_list_and_the_fold_has_the_right_one(browser, address):

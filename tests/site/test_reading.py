@@ -395,6 +395,70 @@ def test_the_bar_names_the_section_and_opens_the_list(visit, width):
     assert page.evaluate(MARKED, CONTENTS) == [page.evaluate("location.hash.slice(1)")]
 
 
+def test_a_name_that_is_cut_keeps_its_mark(visit):
+    page = visit(CHAPTER, width=360, height=700).page
+    bar = page.locator(".tformer-here")
+    page.evaluate("document.querySelectorAll('article h2')[0].scrollIntoView()")
+    eventually(page, lambda: bar.inner_text().startswith("2.1."))
+    room, mark, name, whole = bar.evaluate("""bar => {
+      const text = document.createRange();
+      text.selectNodeContents(bar);
+      const after = getComputedStyle(bar, "::after");
+      return [bar.clientWidth - parseFloat(getComputedStyle(bar).paddingRight), [after.position, after.right],
+        bar.getBoundingClientRect().right, text.getBoundingClientRect().width];
+    }""")
+    assert whole > room  # it is cut
+    assert mark == ["absolute", "0px"]
+    assert bar.evaluate("bar => bar.clientWidth") - room >= 15
+    assert name <= page.locator(".tformer-ask").bounding_box()["x"]
+
+
+@pytest.mark.parametrize("width", [360, 768, 1100])
+def test_the_bar_opens_the_chapters(visit, width):
+    page = visit(CHAPTER, width=width, height=700).page
+    brand, here = (page.locator(part).bounding_box() for part in (".tformer-brand", ".tformer-here"))
+    assert brand["x"] + brand["width"] <= here["x"]
+    page.get_by_role("button", name="Chapters").click()
+    assert page.locator("dialog[open] a.reference:visible").count() > 15
+    page.keyboard.press("Escape")
+    page.locator("dialog[open]").wait_for(state="detached")
+
+
+TOUCHED = """() => [...document.querySelectorAll(`.tformer-bar :is(a, button), .tformer-tabs a, .question button,
+    .veil-cover button, .bd-article details:not(.tformer-claims) > summary, dialog :is(a, button)`)]
+  .filter((one) => one.checkVisibility() && one.getBoundingClientRect().height < 40)
+  .map((one) => [one.textContent.trim() || one.className, one.getBoundingClientRect().height])"""
+
+
+def test_what_a_finger_touches_is_high_enough(visit):
+    page = visit(CHAPTER, width=360, height=700).page
+    page.locator(".question").first.get_by_role("button").first.click()
+    assert page.locator(".veil-cover button, .question-again button").count() > 3
+    for name in (None, ".tformer-here", ".primary-toggle"):
+        if name:
+            page.locator(name).click()
+            assert page.locator("dialog[open] a:visible").count() > 5
+        assert page.evaluate(TOUCHED) == []
+        page.keyboard.press("Escape")
+
+
+def test_on_a_phone_a_claim_s_mark_stands_at_the_end_of_what_it_is_of(visit):
+    page = visit(CHAPTER, width=360, height=700).page
+    places = page.evaluate("""() => [...document.querySelectorAll(".tformer-claims:not([open])")].map((fold) => {
+      const ring = fold.querySelector("summary").getBoundingClientRect();
+      const before = fold.previousElementSibling.getBoundingClientRect();
+      const after = fold.nextElementSibling?.getBoundingClientRect();
+      return [ring.left - before.right, innerWidth - ring.right, ring.top - before.bottom,
+        after ? after.top - ring.bottom : 9];
+    })""")
+    assert len(places) > 3
+    for beside, inside, below, above in places:
+        assert beside >= -1
+        assert inside >= 0
+        assert below < 0  # on no line of its own
+        assert above >= 0
+
+
 def test_a_stroke_asks_the_book(visit):
     page = visit(CHAPTER).page
     page.keyboard.press("/")

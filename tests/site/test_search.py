@@ -150,6 +150,46 @@ def test_a_word_is_not_answered_by_the_beginning_of_it(reader):
         assert not [word for word in marked if len(word.strip(".,;:")) < 8], (query, marked)
 
 
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("trasnformer", "transformer"),
+        ("postional encoding", "positional encoding"),
+        ("atention", "attention"),
+        ("what is perplexty", "what is perplexity"),
+        ("lora", None),  # too short to guess
+        ("speculative decoding", None),  # nothing is near
+    ],
+)
+def test_a_misprint_is_answered_by_what_may_be_meant(reader, typed, meant):
+    search(reader, typed)
+    offer = reader.locator(f"{DIALOG} .tformer-search__meant")
+    if meant is None:
+        reader.wait_for_timeout(300)
+        assert offer.inner_text() == ""
+        return
+    link = offer.get_by_role("link")
+    assert link.inner_text() == meant
+    link.click()
+    reader.wait_for_function("q => document.querySelector(`[role=listbox][data-query='${q}']`)", arg=meant)
+    assert reader.locator(f"{DIALOG} input").input_value() == meant
+    assert reader.locator(OPTION).count() > 1
+    assert offer.inner_text() == ""
+
+
+def test_words_that_may_be_meant_are_common_or_names():
+    records = [
+        {
+            "kind": "section",
+            "title": "Rotary clocks",
+            "names": [],
+            "text": "hands, hands and hands; a misprnt",
+        },
+        {"kind": "work", "title": "Someone", "names": [], "text": "hands"},
+    ]
+    assert search_index.words(records) == ["hands", "rotary", "clocks"]
+
+
 def test_a_word_is_found_while_it_is_typed(reader):
     assert first_hit(reader, "perplex") in QUESTIONS_TYPED["perplexity"]
     assert first_hit(reader, "byte-pair enc") in QUESTIONS_TYPED["byte-pair encoding"]
@@ -384,6 +424,13 @@ def words():
         (r"\mathbf{W}_q", "W_q"),
         (r"H_{\mathrm{kv}}", "H_kv"),
         (r"\frac{8}{11}", "8/11"),
+        (r"\tfrac83D", "8/3 D"),
+        (r"-\tfrac12, \frac1{16}", "- 1/2, 1/16"),
+        (r"\frac{e^{z_i/\tau}}{\sum_j e^{z_j/\tau}}", "(e^z_i/τ)/(Σ_j e^z_j/τ)"),
+        (r"\frac{1}{\sqrt{D_h}}", "1/√D_h"),
+        (r"O(N\sqrt N)", "O(N√N)"),
+        (r"\mathbf{k}_s^{\mathsf T}\mathbf{q} \approx 10{,}923", "k_s^Tq ≈ 10,923"),
+        (r"\begin{split} a &= b \end{split}", "a = b"),
         (r"\alpha_{sn} \ge 0", "α_sn ≥ 0"),
         (r"1\%", "1%"),
         (r"\unknowncommand{x}", "x"),

@@ -63,6 +63,8 @@ NOT_WORDS = (
     nodes.target,
 )
 STYLES = r"\\(?:math\w+|text\w*|operatorname\*?|boldsymbol|bm|big\w*|hat|bar|tilde|widehat)"
+ARGUMENT = r"\s*(\{[^{}]*\}|\d|[A-Za-z]|\\[A-Za-z]+)"
+FRACTION = r"\\[dt]?frac" + ARGUMENT * 2
 SYMBOLS = {
     **{"approx": "≈", "cdot": "·", "cdots": "…", "circ": "∘", "dots": "…", "ge": "≥"},
     **{"geq": "≥", "gg": "≫", "in": "∈", "infty": "∞", "ldots": "…", "le": "≤"},
@@ -82,11 +84,21 @@ SYMBOLS = {
 logger = logging.getLogger(__name__)
 
 
+def whole(part: str) -> str:
+    """A part of a fraction or a root: without its braces, or in brackets where a sign would tear it apart."""
+    part = part.strip().strip("{}").strip()
+    return f"({part})" if re.search(r"\w\s*(?:[-+=/ ]|\\(?:cdot|times|pm)\b)\s*\S", part) else part
+
+
 def spoken(tex: str) -> str:
     """A formula in plain characters: `\\mathbf{W}_q \\in \\mathbb{R}` is "W_q ∈ R"."""
-    for _ in range(3):
+    tex = re.sub(r"\\(?:begin|end)\{\w+\*?\}", " ", tex).replace("{,}", ",")
+    tex = re.sub(STYLES + r"\s+(?=\w)", "", tex)
+    for _ in range(4):  # from the inside out
         tex = re.sub(STYLES + r"\s*\{([^{}]*)\}", r"\1", tex)
-        tex = re.sub(r"\\[dt]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}", r"\1/\2", tex)
+        tex = re.sub(r"([_^])\{\s*([^{}]*?)\s*\}", r"\1\2", tex)
+        tex = re.sub(r"\\sqrt\s*\{([^{}]*)\}", lambda root: f"√{whole(root[1])}", tex)
+        tex = re.sub(FRACTION, lambda parts: f" {whole(parts[1])}/{whole(parts[2])} ", tex)
 
     def symbol(match: re.Match) -> str:
         name = match[1]
@@ -97,9 +109,9 @@ def spoken(tex: str) -> str:
             return SYMBOLS.get(name, " ")
 
     tex = re.sub(r"\\(?:var)?([A-Za-z]+)", symbol, tex)
-    tex = tex.replace("\\%", "%")
-    tex = re.sub(r"([_^])\{\s*([^{}]*?)\s*\}", r"\1\2", tex)
-    return " ".join(re.sub(r"\\.|[{}$&]|[_^](?=\s|$)", " ", tex).split())
+    tex = re.sub(r"√\s+", "√", tex.replace("\\%", "%"))
+    plain = " ".join(re.sub(r"\\.|[{}$&]|[_^](?=\s|$)", " ", tex).split())
+    return re.sub(r"(?<=[(\[]) | (?=[,;:)\]]|\.(?!\d))", "", plain)
 
 
 def words(node: nodes.Node) -> str:

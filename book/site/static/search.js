@@ -102,6 +102,34 @@
     return { exact, name: share([...covered].map((i) => asked[i])), title: share(inTitle) * (0.5 + 0.5 * ofTitle) };
   };
 
+  // For a word that the book does not have, the commonest of those that differ least: by two letters that are wrong,
+  // missing, too many or swapped, in short words by one.
+  let vocabulary; // a promise of the words
+  const apart = (a, b) => { // in how many letters two words differ
+    let [older, old] = [[], [...Array(b.length + 1).keys()]];
+    for (let i = 1; i <= a.length; i++) {
+      const row = [i];
+      for (let j = 1; j <= b.length; j++) {
+        row[j] = Math.min(old[j] + 1, row[j - 1] + 1, old[j - 1] + (a[i - 1] !== b[j - 1]));
+        if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) row[j] = Math.min(row[j], older[j - 2] + 1);
+      }
+      [older, old] = [old, row];
+    }
+    return old[b.length];
+  };
+  const meant = async (word) => {
+    const most = word.length < 5 ? 0 : word.length < 7 ? 1 : 2;
+    if (!most) return null;
+    vocabulary ??= fetch(new URL("pagefind/words.json", root)).then((found) => found.json()).catch(() => []);
+    let best = null, least = most + 1;
+    for (const one of await vocabulary) {
+      if (Math.abs(one.length - word.length) >= least) continue;
+      const distance = apart(word.toLowerCase(), one);
+      if (distance < least) [best, least] = [one, distance];
+    }
+    return best;
+  };
+
   // The results of a query, best first, and the words of it that the book does not have.
   const ask = async (engine, query) => {
     const words = content(query.split(/\s+/).map((word) => word.replace(EDGES, "")).filter(Boolean));
@@ -188,7 +216,8 @@
     const status = element("p", { class: "tformer-search__status", role: "status" });
     const list = element("div", { class: "tformer-search__results", id, role: "listbox", "aria-label": "Results" });
     list.hidden = true;
-    form.after(element("div", { class: "tformer-search" }, status, list));
+    const offer = element("p", { class: "tformer-search__meant" }); // the query, as it may have been meant
+    form.after(element("div", { class: "tformer-search" }, status, offer, list));
     for (const [key, value] of Object.entries({
       role: "combobox", "aria-controls": id, "aria-expanded": "false", "aria-autocomplete": "list",
     })) input.setAttribute(key, value);
@@ -212,6 +241,7 @@
       list.hidden = true;
       input.setAttribute("aria-expanded", "false");
       status.textContent = words;
+      offer.replaceChildren();
       delete list.dataset.query;
     };
 
@@ -254,6 +284,21 @@
       input.setAttribute("aria-expanded", String(results.length > 0));
     };
 
+    const propose = async (query, unknown, mine) => {
+      const better = await Promise.all(unknown.map(meant));
+      if (mine !== turn || !better.some(Boolean)) return;
+      const said = unknown.reduce((text, word, i) => text.replace(word, better[i] ?? word), query);
+      const link = element("a", { href: `${new URL("search.html", root).href}?q=${encodeURIComponent(said)}` }, said);
+      link.addEventListener("click", (event) => {
+        event.preventDefault();
+        event.stopPropagation();
+        input.value = said;
+        input.focus();
+        search();
+      });
+      offer.append("Did you mean ", link, "?");
+    };
+
     const search = async () => {
       const query = input.value.trim();
       if (!query) return clear();
@@ -262,7 +307,9 @@
       if (mine !== turn) return;
       if (!engine) return clear("Press Enter to search.");
       const answer = await ask(engine, query);
-      if (mine === turn) show(query, answer);
+      if (mine !== turn) return;
+      show(query, answer);
+      propose(query, answer.unknown, turn);
     };
 
     input.addEventListener("focus", load, { once: true });

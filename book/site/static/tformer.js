@@ -48,3 +48,10 @@ window.addEventListener("load", () => {
   const [box, place] = [chapters.getBoundingClientRect(), here.getBoundingClientRect()];
   if (place.top < box.top || place.bottom > box.bottom) chapters.scrollTop += place.top - box.top - box.height / 2;
 });
+
+// The chapters come as a dialogue on every screen. One theme would hide them on a wide one, where our style sheet has
+// done so; a copy of the button knows nothing of that, and the other theme, whose script comes later, finds the copy.
+(() => {
+  const button = document.querySelector(".primary-toggle");
+  button?.replaceWith(button.cloneNode(true));
+})();
