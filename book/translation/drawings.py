@@ -307,10 +307,11 @@ def beam_steps(
         ValueError: if a beginning, greedy's or the found one is not there.
     """
     levels = [[(int(a), word, float(p)) for a, word, p in listed(step, "a step")] for step in steps]
-    for before, level in zip([[None], *levels], levels, strict=False):
-        if not all(0 <= a < len(before) for a, _, _ in level):
-            raise ValueError(f"a beginning is not among the {len(before)} of the step before")
-    path, place = {}, found[1]
+    for many, level in zip([1, *map(len, levels)], levels, strict=False):
+        if not all(0 <= a < many for a, _, _ in level):
+            raise ValueError(f"a beginning is not among the {many} of the step before")
+    path: dict[int, int] = {}
+    place = found[1]
     for t in range(found[0], -1, -1):
         if not 0 <= place < len(levels[t]):
             raise ValueError(f"there is no place {place} at step {t}")
@@ -370,7 +371,8 @@ def beam_steps(
         if math.fsum(broad) + gap * (len(levels) - 1) > room:
             raise ValueError("the steps do not fit into a line")
         scene.width = math.fsum(broad) + gap * (len(levels) - 1)
-        row, x, before = 84.0, 0.0, []
+        row, x = 84.0, 0.0
+        before: list[tuple[Pixels, Pixels]] = []
         for t, level in enumerate(levels):
             here = []
             for i, (a, _, _) in enumerate(level):

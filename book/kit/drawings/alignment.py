@@ -35,7 +35,7 @@ def alignment(
     rows = [[float(w) for w in row] for row in table(weights, "weights", len(written), len(read))]
     if not all(0 <= t < len(written) for t in chosen):
         raise ValueError(f"there is no word {max(chosen)} among {len(written)} written")
-    most = [max(range(len(read)), key=lambda s, row=row: row[s]) for row in rows]
+    most = [row.index(max(row)) for row in rows]
     full = {most[t] for t in chosen}
     description = (
         f"Read: {' '.join(read)}. Written: {' '.join(written)}. A line joins two words where the weight is "
