@@ -1,11 +1,11 @@
-"""Drawings of the chapter on multi-head self-attention: a layer of heads, who asks whom, split and merge."""
+"""Drawings of the chapter on multi-head self-attention: heads, masks, splits, what one average can do."""
 
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tformer_book.kit.drawings.drawing import Drawing
-from tformer_book.kit.drawings.lettering import Pixels, listed, number, table
+from tformer_book.kit.drawings.lettering import Pixels, listed, number, table, width_of
 from tformer_book.kit.drawings.primitives import PHONE, Scene, Strength
 from tformer_book.kit.drawings.roles import KEY, QUERY, STREAM, VALUE, WEIGHTS, Role
 
@@ -21,7 +21,8 @@ def layer(tokens: Sequence[str], weights: Sequence[Any], *, title: str = "A laye
 
     Args:
         tokens: N words.
-        weights: for each of two heads its A, (N, N), keys down and queries across; columns sum to one.
+        weights: for each of two heads (N, N), queries down and keys across, the text's A transposed; rows sum
+            to one.
         title: what it shows.
 
     Raises:
@@ -33,9 +34,10 @@ def layer(tokens: Sequence[str], weights: Sequence[Any], *, title: str = "A laye
     description = (
         f"The tokens {' '.join(tokens)} are the columns of X, D by N. Three maps, each D by D, make Q, K and "
         "V of them. Each is split into two heads of Dh rows. Head 1 gets Q1, K1 and V1. The scores of Q1 and "
-        "K1 are divided by the root of Dh; softmax makes the weights A1, S by N, of them, and Y1, Dh by N, "
-        "is V1 times A1. Head 2 does the same with its own rows. Y1 and Y2 are stacked to D by N again, and "
-        "the map Ωo, D by D, mixes them: one output for each token."
+        "K1 are divided by the root of Dh; softmax makes the weights A1, S by N, of them, which are drawn "
+        "transposed: a row for each query, a column for each key. Y1, Dh by N, is V1 times A1. Head 2 does "
+        "the same with its own rows. Y1 and Y2 are stacked to D by N again, and the map Ωo, D by D, mixes "
+        "them: one output for each token."
     )
 
     def layout(room: Pixels, size: Pixels) -> Scene:
@@ -70,7 +72,7 @@ def layer(tokens: Sequence[str], weights: Sequence[Any], *, title: str = "A laye
             left = h * (half + 12)
             scene.arrow((left + half / 2, y + 10), (left + half / 2, y + 30))
             _head(scene, left, y + 30, half, h, maps[h])
-        y += 30 + 212
+        y += 30 + 232
         for h in (0, 1):
             scene.arrow((h * (half + 12) + half / 2, y - 10), (middle + (2 * h - 1) * block / 3, y + 16))
             scene.box(
@@ -91,9 +93,9 @@ def layer(tokens: Sequence[str], weights: Sequence[Any], *, title: str = "A laye
 
 
 def _head(scene: Scene, x: Pixels, y: Pixels, room: Pixels, h: int, A: Sequence[Sequence]) -> None:
-    """One head in its frame, 202 px tall: query and key give weights, weights and value the output."""
+    """One head in its frame, 222 px tall: query and key give weights, weights and value the output."""
     strength, centre = _strength(h == 0), x + room / 2
-    scene.box(x, y, room, 202, radius=8, strength="plain")
+    scene.box(x, y, room, 222, radius=8, strength="plain")
     scene.text(centre, y + 14, f"head {h + 1}", bold=True)
     step = min((room - 8) / 3, 78)
     xs = [centre + (i - 1) * step for i in range(3)]
@@ -108,11 +110,11 @@ def _head(scene: Scene, x: Pixels, y: Pixels, room: Pixels, h: int, A: Sequence[
         for j, weight in enumerate(row):
             place = weigh - 26 + j * cell, y + 91 + i * cell
             scene.box(*place, cell, cell, role=WEIGHTS, shade=1.6 * weight)
-    scene.text(weigh + 31, y + 117, f"A_{{{h + 1}}}", anchor="start", size=13)
-    scene.arrow((weigh, y + 144), (weigh, y + 164))
-    scene.arrow((xs[2], y + 54), (xs[2], y + 164))
+    scene.text(weigh, y + 154, f"A_{{{h + 1}}} transposed", size=13)
+    scene.arrow((weigh, y + 165), (weigh, y + 184))
+    scene.arrow((xs[2], y + 54), (xs[2], y + 184))
     left, right = xs[0] - step / 2 + 3, xs[2] + step / 2 - 3
-    scene.box(left, y + 165, right - left, 26, f"Y_{{{h + 1}}}", role=VALUE, strength=strength)
+    scene.box(left, y + 185, right - left, 26, f"Y_{{{h + 1}}}", role=VALUE, strength=strength)
 
 
 def who_asks(
@@ -344,6 +346,251 @@ def two_heads(
         return scene
 
     return Drawing(title, description, layout(620, 76, 15), layout(PHONE, 62, 13.5))
+
+
+def one_below_another(
+    maps: Any,
+    tokens: Any,
+    names: Sequence[str],
+    *,
+    unit: str = "",
+    digits: int = 0,
+    title: str = "The maps of all heads are one matrix",
+) -> Drawing:
+    """Two heads' query maps, one below another, times the tokens: the queries of both heads at once.
+
+    Args:
+        maps: (D, D), the maps of two heads one below another.
+        tokens: (D, N), a token in each column.
+        names: a word for each token.
+        unit: what the numbers of the maps and of the queries are multiples of.
+        digits: decimals of the numbers.
+        title: what it shows.
+
+    Raises:
+        ValueError: if the shapes do not fit, or two heads do not divide D.
+    """
+    names = listed(names, "names")
+    X = table(tokens, "tokens", columns=len(names))
+    D, N = len(X), len(names)
+    W = table(maps, "maps", D, D)
+    if D % 2:
+        raise ValueError(f"two heads do not divide the {D} rows of the maps")
+    Q = [
+        [math.fsum(w * x for w, x in zip(row, column, strict=True)) for column in zip(*X, strict=True)]
+        for row in W
+    ]
+    Dh = D // 2
+
+    def told(rows: Sequence[Sequence]) -> str:
+        return "; ".join(" ".join(number(value, digits) for value in row) for row in rows)
+
+    asked = ", ".join(
+        f"{name}: {told([[row[n] for row in Q]])}" for n, name in enumerate(names)
+    )  # a column, both heads
+    multiples = f" Maps and queries are multiples of {unit}." if unit else ""
+    description = (
+        f"A matrix of {D} by {D}. Its upper {Dh} rows are the query map of head 1, {told(W[:Dh])}, and "
+        f"its lower {Dh} that of head 2, {told(W[Dh:])}. Times X, a token a column, {told(X)}, it gives "
+        f"{D} by {N}: above the queries of head 1, {told(Q[:Dh])}, below those of head 2, {told(Q[Dh:])}. "
+        f"Column by column, {asked}.{multiples}"
+    )
+
+    def halves(scene: Scene, x: Pixels, y: Pixels, cell: Pixels, rows: Sequence[Sequence], name: str) -> None:
+        """A grid of two heads with a gap between them, and what each half is called at the left."""
+        for h in (0, 1):
+            top = y + h * (Dh * 28 + 10)
+            for r, row in enumerate(rows[Dh * h : Dh * h + Dh]):
+                for c, value in enumerate(row):
+                    scene.box(
+                        x + c * cell, top + r * 28, cell, 28, number(value, digits),
+                        role=QUERY, strength=_strength(h == 0),
+                    )  # fmt: skip
+            scene.text(x - 8, top + Dh * 14, f"{name}_{{{h + 1}}}", anchor="end")
+
+    def columns(scene: Scene, x: Pixels, y: Pixels, cell: Pixels, words: str) -> None:
+        """The tokens' names above a grid that begins at y, and its shape above them."""
+        scene.text(x + N * cell / 2, y - 44, words, muted=True)
+        at = [x + (n + 0.5) * cell for n in range(N)]
+        scene.token_row(at, y - 31, names, cell - 4, 26, role=STREAM)
+
+    def layout(room: Pixels, narrow: Pixels, cell: Pixels, size: Pixels, *, stacked: bool) -> Scene:
+        scene, tall, y = Scene(room, size=size), 28 * D + 10, 54.0
+        gap = 26.0 if stacked else (room - 36 - D * narrow - 2 * N * cell - 36) / 2
+        x = 36.0
+        scene.text(x + D * narrow / 2, y - 17, "Ω_{q}: D × D", muted=True)
+        halves(scene, x, y, narrow, W, "Ω")
+        x += D * narrow + gap
+        scene.text(x - gap / 2, y + tall / 2, "×")
+        columns(scene, x, y + 5, cell, "X: D × N")
+        for r, row in enumerate(X):
+            for c, value in enumerate(row):
+                scene.box(x + c * cell, y + 5 + r * 28, cell, 28, number(value, digits), role=STREAM)
+        if stacked:
+            y += tall + 62
+        else:
+            x += N * cell + gap + 36
+        scene.text(x - 36 - gap / 2, y + tall / 2, "=")
+        columns(scene, x, y, cell, "Q: D × N")
+        halves(scene, x, y, cell, Q, "Q")
+        scene.height = y + tall + 4
+        return scene
+
+    wide, phone = layout(600, 36, 46, 14.5, stacked=False), layout(PHONE, 28, 46, 14, stacked=True)
+    return Drawing(title, description, wide, phone)
+
+
+def two_readings(
+    words: Sequence[str],
+    mask: Any,
+    readings: Mapping[str, bool],
+    *,
+    title: str = "One mask, read in two ways",
+) -> Drawing:
+    """The same boolean mask as two functions read it: a cell is filled where a query may read a key.
+
+    Args:
+        words: the tokens.
+        mask: (N, N), queries down and keys across.
+        readings: from a function's name to whether True means "may attend" there; two of them.
+        title: what it shows.
+
+    Raises:
+        ValueError: if the mask is not a square of the words, or there are not two readings.
+    """
+    words = listed(words, "words")
+    n = len(words)
+    marks = [[bool(yes) for yes in row] for row in table(mask, "the mask", n, n)]
+    names = listed(list(readings), "readings", 2)
+
+    def reads(name: str, i: int) -> list[str]:
+        return [word for word, yes in zip(words, marks[i], strict=True) if yes == readings[name]]
+
+    def told(name: str) -> str:
+        meaning = "may" if readings[name] else "may not"
+        each = "; ".join(
+            f"{word} reads {', '.join(reads(name, i)) or 'nothing'}" for i, word in enumerate(words)
+        )
+        return f"{name}, where T means {meaning}: {each}."
+
+    description = (
+        "Twice the same table of T and F, a row for each query and a column for each key, "
+        f"{'; '.join(' '.join('FT'[yes] for yes in row) for row in marks)}. Filled: may read; hatched: "
+        "may not. " + " ".join(map(told, names))
+    )
+
+    def panel(scene: Scene, x: Pixels, y: Pixels, label: Pixels, cell: Pixels, name: str) -> None:
+        across, left = n * cell, x + label
+        centre = x + (label + across) / 2
+        scene.text(centre, y + 10, name, bold=True)
+        scene.text(centre, y + 32, "T: may read" if readings[name] else "T: may not read", muted=True)
+        scene.token_row([left + (j + 0.5) * cell for j in range(n)], y + 48, words, cell - 4, 28, role=KEY)
+        for i, word in enumerate(words):
+            top = y + 82 + 32 * i
+            scene.token(x + label / 2 - 2, top + 2, word, label - 5, 28, role=QUERY)
+            for j, yes in enumerate(marks[i]):
+                may = yes == readings[name]
+                scene.box(
+                    left + j * cell, top, cell, 32, "FT"[yes],
+                    role=WEIGHTS, strength="pale" if may else "plain", shade=0.9, masked=not may,
+                )  # fmt: skip
+            if not reads(name, i):
+                scene.text(centre, y + 82 + 32 * n + 16, f"{word} may read nothing: NaN", muted=True)
+
+    broad = max(width_of(word, 14.5) for word in words) + 14
+    label = broad + 4
+    whole = label + n * broad
+    wide = Scene(2 * whole + 48, 82 + 32 * n + 30, size=14.5)
+    narrow = Scene(PHONE, 2 * (82 + 32 * n + 30) + 16, size=14.5)
+    for i, name in enumerate(names):
+        panel(wide, i * (whole + 48), 0, label, broad, name)
+        panel(narrow, (PHONE - whole) / 2, i * (82 + 32 * n + 46), label, broad, name)
+    return Drawing(title, description, wide, narrow)
+
+
+def same_side(
+    ways: Mapping[str, tuple[Any, Any]],
+    free: Sequence[str] = (),
+    *,
+    digits: int = 1,
+    title: str = "u and v on a number line",
+) -> Drawing:
+    """What two contents are multiplied by, u and v, beside what they should be, +1 and -1, and the cost.
+
+    With one average u and v have one sign, so v has no way to the left while u is to the right: that part of
+    the line is hatched. The cost is the sum of the squared gaps.
+
+    Args:
+        ways: from the name of a way to answer to its u and v.
+        free: the ways in which v may have the other sign.
+        digits: decimals of u and v; the costs have twice as many, at most.
+        title: what it shows.
+
+    Raises:
+        ValueError: if there is no way, one average gives u and v two signs, or a number leaves the line.
+    """
+    found = {name: tuple(map(float, listed(pair, name, 2))) for name, pair in ways.items()}
+    if not found:
+        raise ValueError("ways: expected at least one, got 0")
+    for name, (u, v) in found.items():
+        if max(abs(u), abs(v)) > 1.4:
+            raise ValueError(f"{name!r}: u and v lie between -1.4 and 1.4, got {u} and {v}")
+        if name not in free and u * v < 0:
+            raise ValueError(f"{name!r}: one average gives u and v one sign, got {u} and {v}")
+
+    def short(value: Pixels) -> str:
+        written = number(value, 2 * digits)
+        return written.rstrip("0").rstrip(".") if "." in written else written
+
+    def costs(name: str) -> tuple[str, str, str]:
+        u, v = found[name]
+        return short((u - 1) ** 2), short((v + 1) ** 2), short((u - 1) ** 2 + (v + 1) ** 2)
+
+    def told(name: str) -> str:
+        u, v = map(short, found[name])
+        own = " v may have the other sign." if name in free else ""
+        first, second, both = costs(name)
+        return f"{name}: u = {u}, v = {v}; squared gaps {first} + {second} = {both}.{own}"
+
+    description = (
+        "For each way to answer a number line from −1 to 1. u should be at 1 and v at −1; a bar leads from "
+        "each to its goal. With one average u and v have one sign, and the line left of 0, where v "
+        f"cannot go, is hatched. {' '.join(map(told, found))}"
+    )
+
+    def layout(room: Pixels, size: Pixels) -> Scene:
+        scene, y, tall = Scene(room, size=size), 0.0, 132.0
+        middle, unit = room / 2, (room / 2 - 28) / 1.15
+
+        def at(value: Pixels) -> Pixels:
+            return middle + unit * value
+
+        for name, (u, v) in found.items():
+            axis = y + 66
+            scene.text(0, y + 10, name, anchor="start", bold=True)
+            if name not in free:
+                scene.box(
+                    at(-1.12), axis + 3, at(0) - at(-1.12), 34, role=WEIGHTS, strength="plain", masked=True
+                )
+            scene.line((at(-1.15), axis), (at(1.15), axis), opacity=0.8)
+            for tick in (-1, 0, 1):
+                scene.line((at(tick), axis - 5), (at(tick), axis + 5), opacity=0.8)
+            for value, goal, up in ((u, 1, True), (v, -1, False)):
+                height = axis - 20 if up else axis + 20
+                if abs(value - goal) > 0.02:
+                    way = 1 if goal > value else -1
+                    scene.line((at(value) + 13 * way, height), (at(goal), height), role=STREAM, width=4)
+                scene.line((at(goal), height - 9), (at(goal), height + 9), role=STREAM, width=3)
+                scene.token(at(value), height - 12, "u" if up else "v", 26, 24, role=WEIGHTS, strength="full")
+            for tick, words in ((-1, "−1"), (0, "0"), (1, "+1")):
+                scene.text(at(tick), axis + 50, words, muted=True)
+            first, second, both = costs(name)
+            scene.text(room, y + 10, f"{first} + {second} = {both}", anchor="end")
+            y += tall
+        scene.height = y - 8
+        return scene
+
+    return Drawing(title, description, layout(560, 15), layout(PHONE, 13.5))
 
 
 def shuffled(

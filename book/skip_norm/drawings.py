@@ -1,5 +1,6 @@
 """Drawings of the chapter on skip connections and normalisation. Numbers in them come in as arguments."""
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -434,3 +435,57 @@ def becoming_one(
         return scene
 
     return Drawing(title, description, layout(620, 20, 15), layout(PHONE, 8, 13))
+
+
+def ways_back(layers: int, share: Any, *, title: str = "Every way back through the layers") -> Drawing:
+    """The terms of the gradient's product: at each layer a way leads past it, or through its Jacobian.
+
+    Args:
+        layers: how many there are, at most four.
+        share: what a Jacobian leaves of a gradient, for the sizes at the end.
+        title: what it shows.
+
+    Raises:
+        ValueError: if there are no layers, or more than can be drawn.
+    """
+    if not 1 <= layers <= 4:
+        raise ValueError(f"from one to four layers are drawn, got {layers}")
+    left = float(share)
+    ways = sorted(itertools.product((False, True), repeat=layers), key=lambda way: (sum(way), way[::-1]))
+
+    def told(way: Sequence[bool]) -> str:
+        through = [f"J{layers - i}" for i, yes in enumerate(way) if yes]
+        return f"{' then '.join(through) or 'past all layers'}: {size(way)}"
+
+    def size(way: Sequence[bool]) -> str:
+        return f"{left ** sum(way):.3f}".rstrip("0").rstrip(".")
+
+    description = (
+        f"{len(ways)} ways for the gradient from the output, at the left, to the input, at the right, past "
+        f"or through the Jacobians of {layers} layers, the last layer first. The first way, in full colour, "
+        f"leads past all of them. If each Jacobian leaves {number(left, 1)} of the gradient, what comes "
+        f"through is {'; '.join(map(told, ways))}. Without skips only the last way is there."
+    )
+
+    def layout(room: Pixels, size_of_type: Pixels) -> Scene:
+        scene, tall, begin, last = Scene(room, size=size_of_type), 34.0, 8.0, 62.0
+        step = (room - begin - last) / layers
+        for i in range(layers):
+            scene.text(begin + (i + 0.5) * step, 10, f"layer {layers - i}", muted=True)
+        scene.text(room, 10, "left", anchor="end", muted=True)
+        for r, way in enumerate(ways):
+            y, direct = 40 + r * tall, not any(way)
+            start = begin
+            for i, through in enumerate(way):
+                if through:
+                    middle = begin + (i + 0.5) * step
+                    scene.line((start, y), (middle - 24, y), opacity=0.8)
+                    scene.box(middle - 24, y - 13, 48, 26, f"J_{{{layers - i}}}", strength="plain")
+                    start = middle + 24
+            end = (room - last + 12, y)
+            scene.arrow((start, y), end, role=STREAM if direct else None, width=5 if direct else 1.5)
+            scene.text(room, y, size(way), anchor="end", bold=direct)
+        scene.height = 40 + len(ways) * tall - 12
+        return scene
+
+    return Drawing(title, description, layout(480, 15), layout(PHONE, 13.5))

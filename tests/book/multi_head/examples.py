@@ -5,8 +5,8 @@ from tformer_book.multi_head import drawings as heads
 
 def head_layer(**changes):
     own, first = (
-        [[0.7, 0.1, 0.1], [0.2, 0.8, 0.1], [0.1, 0.1, 0.8]],
-        [[1, 0.6, 0.8], [0, 0.4, 0], [0, 0, 0.2]],
+        [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]],
+        [[1, 0, 0], [0.6, 0.4, 0], [0.8, 0, 0.2]],
     )
     return heads.layer(**({"tokens": ["the", "dog", "barks"], "weights": [own, first]} | changes))
 
@@ -37,6 +37,30 @@ def two_heads(**changes):
     return heads.two_heads(**(arguments | changes))
 
 
+def one_below_another(**changes):
+    asks = [[0, 0, 0, 1], [0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 1]]
+    tokens = [[7, 3, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    arguments = {"maps": asks, "tokens": tokens, "names": ["Ann", "Ben", "?"], "unit": "√2 ln 2"}
+    return heads.one_below_another(**(arguments | changes))
+
+
+def two_readings(**changes):
+    causal = [[key <= query for key in range(4)] for query in range(4)]
+    readings = {"scaled_dot_product_attention": True, "nn.MultiheadAttention": False}
+    arguments = {"words": ["the", "cat", "sat", "down"], "mask": causal, "readings": readings}
+    return heads.two_readings(**(arguments | changes))
+
+
+def same_side(**changes):
+    ways = {
+        "even weights": (0, 0),
+        "weights ¾ and ¼": (0.6, 0.2),
+        "“+” alone": (1, 0),
+        "two averages": (1, -1),
+    }
+    return heads.same_side(**({"ways": ways, "free": ["two averages"]} | changes))
+
+
 def shuffled(**changes):
     return heads.shuffled(**({"words": ["dog", "bites", "man"], "order": [2, 1, 0]} | changes))
 
@@ -46,5 +70,8 @@ EXAMPLES = (
     who_asks,
     head_splits,
     two_heads,
+    one_below_another,
+    two_readings,
+    same_side,
     shuffled,
 )

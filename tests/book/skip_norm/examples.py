@@ -28,10 +28,15 @@ def becoming_one(**changes):
     return skip_norm.becoming_one(**({"rows": rows} | changes))
 
 
+def ways_back(**changes):
+    return skip_norm.ways_back(**({"layers": 3, "share": 0.5} | changes))
+
+
 EXAMPLES = (
     block,
     placements,
     norm_axes,
     normed_in_space,
     becoming_one,
+    ways_back,
 )
