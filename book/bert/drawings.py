@@ -478,3 +478,160 @@ def pretraining(
     narrow.box(0, end + 36, PHONE, 32, whole, role=QUERY, strength="full", radius=6, size=LEAST)
     narrow.height = end + 70
     return Drawing(title, description, wide, narrow)
+
+
+def pencil(
+    read: Sequence[str],
+    odds: Sequence[int],
+    mean: str,
+    guesses: Mapping[str, tuple[str, bool]],
+    total: str,
+    *,
+    title: str = "A hole is filled by hand",
+) -> Drawing:
+    """What a hole reads, what comes out for it, and what each token of the vocabulary is worth there.
+
+    Args:
+        read: the text as the encoder reads it.
+        odds: what the exponential of each token's score is; 0 where the mask cuts it.
+        mean: how the hole's output is written.
+        guesses: from a token of the vocabulary to the exponential of its logit and whether it is asked for.
+        total: the sum of these exponentials.
+        title: what it shows.
+
+    Raises:
+        ValueError: if there is not a number for each token, or nothing is read.
+    """
+    read = listed(read, "read")
+    counts = listed(odds, "odds", len(read))
+    if sum(counts) <= 0 or not guesses:
+        raise ValueError("odds and guesses: expected something that is read, and something to say")
+    weights = [f"{n}/{sum(counts)}" if n else "–" for n in counts]
+    true = ", ".join(f"{word} {share} of {total}" for word, (share, asked) in guesses.items() if asked)
+    description = (
+        f"Above, what a hole reads: {', '.join(f'{w} {n}' for w, n in zip(read, counts, strict=True))}, the "
+        f"exponentials of the scores, and so the weights {', '.join(weights)}. The weighted mean gives the "
+        f"output {mean}. Below, the vocabulary with the exponentials of the logits: "
+        f"{', '.join(f'{w} {share}' for w, (share, _) in guesses.items())}; their sum is {total}. In full "
+        f"colour what is asked for: {true}."
+    )
+
+    def layout(room: Pixels, size: Pixels) -> Scene:
+        scene = Scene(room, size=size)
+        scene.text(0, 8, "read, and e to the score", anchor="start", muted=True)
+        spots, fits = scene.places(0, room, [max(word, "MMM", key=len) for word in read], gap=6)
+        for (x, wide), word, n, weight in zip(spots, read, counts, weights, strict=True):
+            paint: Paint = HIDDEN if word == "[MASK]" else {"role": KEY}
+            if not n:
+                paint = {"role": KEY, "strength": "plain", "masked": True}
+            scene.token(x, 22, word, wide, size=fits, **paint)
+            scene.text(x, 66, str(n), bold=True)
+            scene.box(x - wide / 2, 80, wide, 26, weight, role=WEIGHTS, radius=4, masked=not n)
+            if n:
+                scene.line((x, 106), (room / 2, 136), width=1 + n)
+        scene.box(room / 2 - 80, 136, 160, 30, f"h = {mean}", role=STREAM, radius=6)
+        scene.arrow((room / 2, 166), (room / 2, 192), role=STREAM, width=2)
+        scene.text(0, 204, f"e to the logit: of {total}", anchor="start", muted=True)
+        spots, fits = scene.places(0, room, [max(word, "MMM", key=len) for word in guesses], gap=6)
+        for (x, wide), (word, (share, asked)) in zip(spots, guesses.items(), strict=True):
+            scene.token(x, 218, word, wide, size=fits, role=QUERY, strength="full" if asked else "pale")
+            scene.text(x, 264, share, bold=True)
+        scene.height = 276
+        return scene
+
+    return Drawing(title, description, layout(560, 15), layout(PHONE, 13.5))
+
+
+def filled(
+    sentences: Mapping[str, Mapping[str, float]], *, title: str = "What a model puts into a hole"
+) -> Drawing:
+    """Sentences with a hole, and below each the likeliest tokens with bars as long as their probabilities.
+
+    Args:
+        sentences: from a text with one [MASK] to the probabilities of tokens, the likeliest first.
+        title: what it shows.
+
+    Raises:
+        ValueError: if there is no sentence, or one has not just one hole.
+    """
+    texts = listed(sentences, "sentences")
+    if any(text.split().count("[MASK]") != 1 for text in texts):
+        raise ValueError("each sentence has one word that is [MASK]")
+    said = "; ".join(
+        f"{text} {', '.join(f'{word} {p:.2f}' for word, p in sentences[text].items())}" for text in texts
+    )
+    description = f"Sentences with a hole, and below each a bar for each of the likeliest tokens: {said}."
+
+    def layout(room: Pixels, size: Pixels) -> Scene:
+        scene = Scene(room, size=size)
+        label = max(width_of(word, size) for row in sentences.values() for word in row) + 12
+        long, y = room - label - 50, 2.0
+        for text in texts:
+            x = 0.0
+            for word in text.split():
+                wide = width_of(word, size) + 2 * PAD
+                if x and x + wide > room:
+                    x, y = 0.0, y + 31
+                paint: Paint = HIDDEN if word == "[MASK]" else {"role": KEY}
+                scene.token(x + wide / 2, y, word, wide, 26, **paint)
+                x += wide + 5
+            y += 36
+            for word, p in sentences[text].items():
+                scene.text(label - 8, y + 8, word, anchor="end")
+                scene.area((label, y), (label + long * p, y), (label + long * p, y + 16), (label, y + 16),
+                           role=QUERY, opacity=1)  # fmt: skip
+                scene.text(label + long * p + 8, y + 8, f"{p:.2f}", anchor="start", muted=True)
+                y += 21
+            y += 16
+        scene.height = y - 14
+        return scene
+
+    return Drawing(title, description, layout(560, 15), layout(PHONE, 13.5))
+
+
+def found_by_meaning(
+    query: str,
+    passages: Sequence[tuple[str, float, Sequence[str]]],
+    *,
+    title: str = "A search by meaning",
+) -> Drawing:
+    """A question, and passages with the cosines of their vectors with its own and the words that they share.
+
+    Args:
+        query: the question.
+        passages: of each its text, the cosine and the shared words; the nearest comes first.
+        title: what it shows.
+
+    Raises:
+        ValueError: if there is no passage, or a cosine is none.
+    """
+    rows = sorted(listed(passages, "passages"), key=lambda row: -row[1])
+    if not all(-1 <= cosine <= 1 for _, cosine, _ in rows):
+        raise ValueError("a cosine lies between -1 and 1")
+
+    def shares(words: Sequence[str]) -> str:
+        return f"shares {', '.join(words)}" if words else "shares no word"
+
+    described = " ".join(f"{text} {number(cosine)}, {shares(words)}." for text, cosine, words in rows)
+    description = (
+        f"The question {query} and {len(rows)} passages, the nearest first, each with a bar as long as the "
+        f"cosine of its vector with the question's. {described}"
+    )
+
+    def layout(room: Pixels, size: Pixels) -> Scene:
+        scene = Scene(room, size=size)
+        wide = min(room, width_of(query, size) + 28)
+        scene.token(wide / 2, 2, query, wide, 32, role=QUERY, strength="full")
+        notes = [f"{number(cosine)}, {shares(words)}" for _, cosine, words in rows]
+        y, long = 52.0, min(0.55 * room, room - 12 - max(width_of(note, size) for note in notes))
+        for place, ((text, cosine, _), note) in enumerate(zip(rows, notes, strict=True)):
+            scene.text(0, y + 8, text, anchor="start", bold=not place)
+            end = 2 + long * max(cosine, 0) / max(rows[0][1], 0.1)
+            scene.area((0, y + 22), (end, y + 22), (end, y + 36), (0, y + 36), role=VALUE,
+                       opacity=1 if not place else 0.5)  # fmt: skip
+            scene.text(end + 8, y + 29, note, anchor="start", muted=True)
+            y += 54
+        scene.height = y - 12
+        return scene
+
+    return Drawing(title, description, layout(560, 15), layout(PHONE, 13.5))

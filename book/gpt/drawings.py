@@ -9,6 +9,8 @@ from tformer_book.kit.drawings.lettering import Pixels, listed, width_of
 from tformer_book.kit.drawings.primitives import PHONE, Scene
 from tformer_book.kit.drawings.roles import KEY, QUERY, STREAM, VALUE, WEIGHTS
 
+DEAR = 4  # bits: one chance in sixteen
+
 
 def legend(scene: Scene, y: Pixels, entries: Mapping[str, Mapping[str, Any]]) -> Pixels:
     """Small boxes with what they mean, in as many lines as it takes; returns where the next line begins."""
@@ -300,3 +302,68 @@ def interleaved(examples: int, *, title: str = "Examples and answers as one text
         return scene
 
     return Drawing(title, description, layout(520, 15), layout(PHONE, 13.5))
+
+
+def surprise(
+    lines: Sequence[str],
+    bits: Mapping[str, Sequence[float]],
+    *,
+    title: str = "What each letter of a line costs, with a short memory and with a long one",
+) -> Drawing:
+    """A line of text with two bars under each letter: its surprise after little was read, and after much.
+
+    Args:
+        lines: the text, cut where a narrow drawing breaks it; a broad one joins every two.
+        bits: from what was read to a cost for each letter of the joined text, two of them.
+        title: what it shows.
+
+    Raises:
+        ValueError: if there are not two rows of costs, or not one cost for each letter.
+    """
+    lines = listed(lines, "lines")
+    text = "".join(lines)
+    costs = {name: [float(b) for b in listed(row, name, len(text))] for name, row in bits.items()}
+    if len(costs) != 2 or min(map(min, costs.values())) < 0:
+        raise ValueError("bits: expected two rows of costs, none below zero")
+    little, much = costs
+    dear = {name: [text[i] for i, b in enumerate(row) if b > DEAR] for name, row in costs.items()}
+    described = " ".join(
+        f"{name}: {sum(row):.0f} bits together, more than {DEAR} for {', '.join(dear[name]) or 'no letter'}."
+        for name, row in costs.items()
+    )
+    description = (
+        f"The text {text}, and under each letter, space or mark two bars that hang down: the left one for "
+        f"{little}, the right one, in full colour, for {much}. {described}"
+    )
+    deepest = max(map(max, costs.values()))
+
+    def layout(room: Pixels, size: Pixels, rows: Sequence[str], scale: Pixels) -> Scene:
+        scene = Scene(room, size=size)
+        step = (room - 50) / max(map(len, rows))
+        wide, y, at = step / 2 - 2.5, 0.0, 0
+        for row in rows:
+            top = y + size + 8
+            scene.line((0, top + DEAR * scale), (step * len(row), top + DEAR * scale), dashed=True)
+            scene.text(step * len(row) + 6, top + DEAR * scale, f"{DEAR} bits", anchor="start", muted=True)
+            for i, letter in enumerate(row):
+                x, a, b = (i + 0.5) * step, costs[little][at + i] * scale, costs[much][at + i] * scale
+                scene.text(x, y + size / 2, "␣" if letter == " " else letter, muted=letter == " ")
+                left = x - wide - 0.5
+                scene.area(
+                    (left, top), (left + wide, top), (left + wide, top + a), (left, top + a), opacity=0.3
+                )
+                scene.bar(x + 0.5 + wide / 2, top + b, wide, b, QUERY)
+            scene.line((0, top), (step * len(row), top), width=1)
+            at, y = at + len(row), top + deepest * scale + 14
+        scene.area((0, y), (18, y), (18, y + 16), (0, y + 16), opacity=0.3)
+        scene.text(25, y + 8, little, anchor="start")
+        x = 25 + width_of(little, size) + 18
+        if x + 25 + width_of(much, size) > room:
+            x, y = 0.0, y + 24
+        scene.bar(x + 9, y + 16, 18, 16, QUERY)
+        scene.text(x + 25, y + 8, much, anchor="start")
+        scene.height = y + 20
+        return scene
+
+    pairs = ["".join(lines[i : i + 2]) for i in range(0, len(lines), 2)]
+    return Drawing(title, description, layout(600, 15, pairs, 10), layout(PHONE, 14, lines, 9))

@@ -106,6 +106,29 @@ def reach(
 
 
 @book_style
+def gains(read: Sequence[int], saved: Mapping[str, tuple[Sequence[Number], Number]]) -> BookFigure:
+    """Bits saved by reading further, against how many characters are read, all kinds on one axis.
+
+    Args:
+        read: how many characters are read; what is saved is counted from the first of them.
+        saved: from a kind of character to its bits, one for each of `read`, and the standard error of the
+            last, drawn as a bar.
+    """
+    figure, axis = new_figure(height=3.3)
+    looks = ((BLUE, "o"), (RED, "s"), (GREEN, "^"))
+    for (name, (bits, error)), (colour, marker) in zip(saved.items(), looks, strict=False):
+        axis.plot(read, list(bits), color=colour, marker=marker, label=name)
+        axis.errorbar(read[-1], bits[-1], error, color=colour, capsize=4)
+    axis.axhline(0, color=GREY, linewidth=0.8)
+    axis.set_xscale("log", base=2)
+    axis.set_xticks(list(read), [str(n) for n in read])
+    axis.set_xticks([], minor=True)
+    axis.set(xlabel="characters that the GPT reads", ylabel=f"bits saved over reading {read[0]}")
+    legend_above(axis)
+    return figure
+
+
+@book_style
 def rules_tried(
     rules: Mapping[str, Sequence[tuple[Number, Number, str]]], real: tuple[Number, Number]
 ) -> BookFigure:

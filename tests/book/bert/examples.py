@@ -46,6 +46,27 @@ def tags_and_pieces(**changes):
     return bert.tags_and_pieces(**(arguments | changes))
 
 
+def pencil(**changes):
+    arguments = {
+        "read": ["we", "[MASK]", "it", "[PAD]"],
+        "odds": [2, 1, 4, 0],
+        "mean": "ln 2 (1, 2, 1)",
+        "guesses": {"we": ("2", False), "see": ("8", True), "so": ("1/2", True), "[PAD]": ("1", False)},
+        "total": "11.5",
+    }
+    return bert.pencil(**(arguments | changes))
+
+
+def filled(**changes):
+    sentences = {"It is one [MASK] many.": {"of": 0.97, "in": 0.01}, "[MASK] came late.": {"he": 0.5}}
+    return bert.filled(**({"sentences": sentences} | changes))
+
+
+def found_by_meaning(**changes):
+    passages = [("Rain is likely.", 0.6, []), ("Will is a boy.", -0.05, ["will"])]
+    return bert.found_by_meaning(**({"query": "Will it be wet?", "passages": passages} | changes))
+
+
 EXAMPLES = (
     four_heads,
     leakage,
@@ -53,4 +74,7 @@ EXAMPLES = (
     embedding_sum,
     pretraining,
     tags_and_pieces,
+    pencil,
+    filled,
+    found_by_meaning,
 )

@@ -31,10 +31,16 @@ def interleaved(**changes):
     return gpt.interleaved(**({"examples": 3} | changes))
 
 
+def surprise(**changes):
+    bits = {"after 8 characters": [2.3, 0.6, 1.5, 0.6, 5, 4.2], "after 127": [2.5, 0.5, 1.4, 0.4, 6.5, 4]}
+    return gpt.surprise(**({"lines": ["To ", "be,"], "bits": bits} | changes))
+
+
 EXAMPLES = (
     questions,
     packed_window,
     growing_cache,
     jumping_window,
     interleaved,
+    surprise,
 )

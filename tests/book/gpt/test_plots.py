@@ -19,6 +19,7 @@ def figures():
         "reach": plots.reach(
             {"first": ([1, 4], [4.0, 3.0], {"8-gram": 3.5}), "others": ([1, 4], [3.0, 2.0], {"8-gram": 1.5})}
         ),
+        "gains": plots.gains([8, 16], {"first": ([0, 0.1], 0.02), "others": ([0, 0.3], 0.03)}),
         "rules_tried": plots.rules_tried(
             {"top-k": [(300, 0.9, "2"), (400, 0.8, "4")], "min-p": [(350, 0.95, "0.1")]}, (450, 0.91)
         ),
@@ -55,6 +56,14 @@ def test_learning_shows_each_curve_its_end_and_the_baselines():
         assert wanted in lines(axis)
     assert "6-gram" in [text.get_text() for text in axis.texts]
     assert len(labels(axis)) == 4
+
+
+def test_gains_lie_on_one_axis_and_name_where_they_are_counted_from():
+    (axis,) = FIGURES["gains"].axes
+    assert [0, 0.1] in lines(axis)
+    assert [0, 0.3] in lines(axis)
+    assert axis.get_ylabel() == "bits saved over reading 8"
+    assert labels(axis) == ["first", "others"]
 
 
 def test_reach_has_a_panel_a_kind_and_a_line_a_table():
