@@ -385,3 +385,70 @@ def steps_of(
         return scene
 
     return Drawing(title, description, layout(600, 3, 15), layout(PHONE, 3, 13))
+
+
+SINCE: Sequence[tuple[str, bool, str]] = (  # a box or a plus beside the stream, whether it is new, its block
+    ("norm, gain 1 + w", True, "block 1"),
+    ("q, k, v", False, "block 1"),
+    ("average, Ω_{o}", False, "block 1"),
+    ("+", False, "block 1"),
+    ("q, k, v", False, "a later block"),
+    ("½ v + ½ v of block 1", True, "a later block"),
+    ("average", False, "a later block"),
+    ("gate × average, Ω_{o}", True, "a later block"),
+    ("+", False, "a later block"),
+)
+
+
+def what_came_since(*, title: str = "What came since, along the stream") -> Drawing:
+    """From the token to the logits: where each newer part stands."""
+    description = (
+        "The residual stream runs from top to bottom. At its start the token's row and, in full colour, rows "
+        "of its last 2 and of its last 3 characters are added. Beside the stream stand attention of block 1 "
+        "and of a later block; MLPs are left out. In full colour: the norm has the gain 1 + w; the values of "
+        "block 1 are kept and, along a line on the right, mixed half and half into the values of the later "
+        "block; and what that block averages is multiplied by a gate, which is made of the stream. At the "
+        "end the stream gives the next token, and a small block beside it, in full colour, the one after it."
+    )
+
+    def layout(room: Pixels, size: Pixels) -> Scene:
+        scene = Scene(room, size=size)
+        line, left, rail, pitch = 14.0, 74.0, room - 10, 42
+        width, top = rail - 26 - left, 84.0
+        middle = left + 24
+        scene.token(line + 40, 2, "token", 84)
+        scene.box(left + 40, 2, rail - left - 30, 30, "rows of the last 2, of the last 3", role=QUERY,
+                  strength="full", radius=5)  # fmt: skip
+        end = top + len(SINCE) * pitch + 2
+        scene.stream((line, 50), (line, end), role=STREAM)
+        scene.arrow((line, 32), (line, 46))
+        scene.arrow((left + 60, 32), (left + 60, 50), (line + 5, 50))
+        for i, (words, new, block) in enumerate(SINCE):
+            y = top + i * pitch
+            first = not i or SINCE[i - 1][2] != block
+            if words == "+":
+                scene.box(line - 12, y - 4, 24, 24, "+", role=STREAM, strength="full", radius=12, bold=True)
+                scene.arrow((middle, y - 12), (middle, y + 8), (line + 13, y + 8))
+                continue
+            if first:
+                scene.text(left + width, y - 14, block, anchor="end", bold=True)
+                scene.arrow((line + 5, y - 12), (middle, y - 12), (middle, y))
+            else:
+                scene.arrow((middle, y - 12), (middle, y))
+            scene.box(left, y, width, 30, words, role=QUERY if new else None,
+                      strength="full" if new else "pale", radius=5)  # fmt: skip
+        kept, mixed, gated = (top + i * pitch + 15 for i in (1, 5, 7))
+        edge = left + width
+        scene.arrow((edge, kept), (rail, kept), (rail, mixed), (edge, mixed), role=VALUE, width=2.5)
+        scene.text(rail - 10, kept + 22, "v", anchor="end", muted=True)
+        scene.arrow((line + 5, gated), (left, gated), role=QUERY, width=2.5)
+        scene.arrow((line, end), (line, end + 18))
+        scene.box(0, end + 18, 128, 30, "the next token", role=None, radius=5)
+        scene.arrow((128, end + 33), (156, end + 33))
+        scene.box(
+            156, end + 18, room - 157, 30, "block: the one after", role=QUERY, strength="full", radius=5
+        )
+        scene.height = end + 52
+        return scene
+
+    return Drawing(title, description, layout(480, 15), layout(PHONE, 13.5))

@@ -52,9 +52,9 @@ def spectra(steps: Mapping[str, Tensor]) -> BookFigure:
     return figure
 
 
-def _rungs(axis: Axes, title: str, rungs: Mapping[str, Sequence[float]]) -> None:
+def _rungs(axis: Axes, title: str, names: Sequence[str], rungs: Mapping[str, Sequence[float]]) -> None:
     means = [sum(losses) / len(losses) for losses in rungs.values()]
-    places = range(len(rungs))
+    places = [names.index(name) for name in rungs]
     axis.axvline(means[0], color=GREY, linestyle=":", linewidth=1.5)
     axis.plot(means, places, color=SKY, linewidth=1.2, zorder=1)
     for place, losses in zip(places, rungs.values(), strict=True):
@@ -69,12 +69,13 @@ def ladder(at_steps: Mapping[str, Sequence[float]], at_time: Mapping[str, Sequen
 
     Args:
         at_steps: from a rung's name to the loss of each seed, the baseline first.
-        at_time: the same rungs when they have used the baseline's time.
+        at_time: the same rungs when they have used the baseline's time; some may be missing.
     """
     figure, (left, right) = new_figure(1, 2, height=0.9 + 0.42 * len(at_steps), sharey=True, sharex=True)
-    _rungs(left, "at equal steps", at_steps)
-    _rungs(right, "at equal time", at_time)
-    left.set_yticks(range(len(at_steps)), list(at_steps))
+    names = list(at_steps)
+    _rungs(left, "at equal steps", names, at_steps)
+    _rungs(right, "at equal time", names, at_time)
+    left.set_yticks(range(len(names)), names)
     left.invert_yaxis()
     figure.supxlabel("held-out loss (nats per character)")
     return figure

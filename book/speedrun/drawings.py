@@ -1,9 +1,11 @@
-"""The drawing of the speedrun's page. Numbers in it come in as arguments."""
+"""Drawings of the speedrun's page. Numbers in them come in as arguments."""
+
+from collections.abc import Mapping
 
 from tformer_book.kit.drawings.drawing import Drawing
-from tformer_book.kit.drawings.lettering import Pixels
+from tformer_book.kit.drawings.lettering import Pixels, number
 from tformer_book.kit.drawings.primitives import PHONE, Scene
-from tformer_book.kit.drawings.roles import STREAM, VALUE, WEIGHTS
+from tformer_book.kit.drawings.roles import QUERY, STREAM, VALUE, WEIGHTS
 
 
 def tables_and_block(
@@ -85,3 +87,59 @@ def tables_and_block(
         return scene
 
     return Drawing(title, description, layout(520, 76, 15), layout(PHONE, 46, 14))
+
+
+def what_each_bought(
+    shares: Mapping[str, Pixels],
+    lost: Mapping[str, Pixels],
+    lead: Pixels,
+    *,
+    own: str,
+    title: str = "How long each entry takes, and what each part of ours bought",
+) -> Drawing:
+    """Bars of time from the baseline's down; below them what one entry loses without each of its parts.
+
+    Args:
+        shares: from a name to its time as a share of the baseline's, which comes first.
+        lost: from a part to the loss that it saves, the largest first.
+        lead: how far that entry lies below the goal, in the same unit.
+        own: that entry's name.
+        title: what it shows.
+
+    Raises:
+        ValueError: if a share, or what is lost, is not positive.
+    """
+    if min(*shares.values(), *lost.values(), lead) <= 0:
+        raise ValueError("bars have a length: shares, losses and the lead must be positive")
+    times = {name: "1" if share == 1 else number(share, 3) for name, share in shares.items()}
+    said = ", ".join(f"{name} {time}" for name, time in times.items())
+    parts = ", ".join(f"{name} {number(loss, 3)}" for name, loss in lost.items())
+    description = (
+        f"Above, a bar of time for each entry, as shares of the first: {said}. Below, for each part of "
+        f"{own}, by how many nats the loss rises without it: {parts}. A short line at each bar stands at "
+        f"{own}'s lead over the goal, {number(lead, 3)} nats: a part whose bar crosses it is worth more than "
+        "the lead."
+    )
+
+    def layout(room: Pixels, size: Pixels) -> Scene:
+        scene = Scene(room, size=size)
+        scene.text(0, 12, "processor time", anchor="start", bold=True)
+        y = 30.0
+        for name, share in shares.items():
+            full = name == own
+            scene.text(0, y + 9, f"{name}: {times[name]}", anchor="start", bold=full)
+            scene.bar(share * room / 2, y + 36, share * room, 14, STREAM if full else QUERY)
+            y += 46
+        y += 14
+        scene.text(0, y, f"what {own} loses without a part (nats)", anchor="start", bold=True)
+        unit = (room - 8) / max(*lost.values(), lead)
+        for name, loss in lost.items():
+            scene.text(0, y + 27, f"{name}: {number(loss, 3)}", anchor="start")
+            scene.bar(loss * unit / 2, y + 54, loss * unit, 14, QUERY)
+            scene.line((lead * unit, y + 37), (lead * unit, y + 57), width=2, opacity=0.9)
+            y += 46
+        scene.text(lead * unit, y + 26, f"the lead: {number(lead, 3)}", muted=True)
+        scene.height = y + 38
+        return scene
+
+    return Drawing(title, description, layout(520, 15), layout(PHONE, 14))

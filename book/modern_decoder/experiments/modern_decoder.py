@@ -23,10 +23,12 @@ and for the two starts that the chapter compares.
 - `cache`: heads that share their keys and values, and multi-head latent attention. 150 steps.
 - `speed`: what a step of the mixture costs, and one of the dense model with as many parameters, by turns with
   the dense model's.
+- `since`: value residuals, and gates on attention, each alone on the ladder's top, at the rate of the top.
+  150 steps.
 
 `python modern_decoder.py [PART ...]` runs what has not been run yet and records it; what is done
 is kept in `_build/modern_decoder/`. With `--add`, what the record in the repository holds counts as kept.
-About 65 minutes of one core.
+About 70 minutes of one core.
 """
 
 import argparse
@@ -45,6 +47,7 @@ from tformer_book.kit.models.recipes import BASELINE, BATCH, CONTEXT, MODERN, Re
 from tformer_book.kit.records import record, recorded
 from tformer_book.kit.runs import Runs, summary
 from tformer_book.modern_decoder.experiments.recipe import Text, held_out, load
+from tformer_book.modern_decoder.since import ValueResidual, gated
 from tformer_lib.core.attention import FusedAttend
 from tformer_lib.core.positions import Rotary
 from tformer_lib.core.transformer import Block, TransformerConfig
@@ -70,6 +73,7 @@ class Trial:
 
     recipe: Recipe
     block: type[Block] = Block
+    model: type[GPT] = GPT
     first: Callable[[GPT], None] | None = None  # first weights; the recipe's if None
     balance: float = 0.0  # the factor of the experts' balance loss
     frozen: bool = False  # whether routers stay as they were drawn
@@ -77,11 +81,11 @@ class Trial:
 
     def build(self, vocab: int) -> GPT:
         """The model with its first weights, drawn from the global generator."""
-        if self.block is Block and self.first is None:
+        if self.block is Block and self.model is GPT and self.first is None:
             return self.recipe.build(vocab)
         config, base = self.recipe.config, self.recipe.rotary_base
         rotary = Rotary(config.d_model // config.n_heads, base) if base else None
-        model = GPT(config, vocab, rotary=rotary, make_backend=FusedAttend, block=self.block)
+        model = self.model(config, vocab, rotary=rotary, make_backend=FusedAttend, block=self.block)
         (self.first or self.recipe.initialise or (lambda model: None))(model)
         for mixture in mixtures(model):
             mixture.router.requires_grad_(not self.frozen)
@@ -448,6 +452,26 @@ def cache(text: Text) -> list[dict[str, Any]]:
     return rows
 
 
+# --- what came since ---
+
+
+SINCE: dict[str, dict[str, Any]] = {
+    "value residual": {"model": ValueResidual},
+    "gated attention": {"block": gated(per_entry=False)},
+}
+
+
+def since(text: Text) -> list[dict[str, Any]]:
+    """The ladder's top, whose own runs are the ladder's, with one part more, at the top's rate."""
+    top = dict(ladder())["rotary base 100"]
+    top, rows = replace(top, fit={**top.fit, "lr": RUNG_RATES["muon"][1]}), []
+    for name, changes in SINCE.items():
+        trial = Trial(top, **changes)
+        rate = trial.options(STEPS)["lr"]
+        rows.append(judged("since", f"{name}, rate {rate}", trial, text) | {"name": name})
+    return rows
+
+
 PARTS: dict[str, Callable[[Text], list[dict[str, Any]]]] = {
     "mixture": mixture,
     "weights": weights,
@@ -458,6 +482,7 @@ PARTS: dict[str, Callable[[Text], list[dict[str, Any]]]] = {
     "without_adamw": partial(without, part="without_adamw", optimizer="adamw"),
     "cache": cache,
     "speed": speed,
+    "since": since,
 }
 
 
@@ -476,7 +501,7 @@ def restore() -> None:
             for row in rows:
                 for rate, loss in row["tried"].items():
                     put(part, f"{row['name']}, rate {rate}", STEPS, row["seed"], result={"held_out": loss})
-        if part not in ("weights", "ladder", "averages", "without", "without_adamw"):
+        if part not in ("weights", "ladder", "averages", "without", "without_adamw", "since"):
             continue
         for row in rows:
             own = {name: row[name] for name in ("steps", "parameters")}

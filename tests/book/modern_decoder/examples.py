@@ -32,6 +32,10 @@ def steps_of(**changes):
     return modern_decoder.steps_of(**({"gradient": G, "steps": steps} | changes))
 
 
+def what_came_since():
+    return modern_decoder.what_came_since()
+
+
 EXAMPLES = (
     two_blocks,
     on_a_circle,
@@ -39,4 +43,5 @@ EXAMPLES = (
     latent,
     experts,
     steps_of,
+    what_came_since,
 )

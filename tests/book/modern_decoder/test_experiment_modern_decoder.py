@@ -233,6 +233,17 @@ def test_what_is_recorded_is_not_run_again(script, monkeypatch):
     assert kept["recorded before",] == {"seconds": content["cpu_seconds"]}
 
 
+def test_what_came_since_stands_alone_on_the_ladders_top(script, text, unrun):
+    rows = script.since(text)
+    assert [row["name"] for row in rows] == list(script.SINCE)
+    assert {(row["optimizer"], row["rate"]) for row in rows} == {("muon", script.RUNG_RATES["muon"][1])}
+    top = dict(script.ladder())["rotary base 100"]
+    for changes in script.SINCE.values():
+        model = script.Trial(top, **changes).build(VOCAB)
+        assert model.config == top.config
+        assert 0 < count_parameters(model) - count_parameters(top.build(VOCAB)) < 0.01 * 8e5
+
+
 def test_what_the_cache_holds(script, text, unrun):
     rows = {row["name"]: row for row in script.cache(text)}
     assert rows["latents"]["cached"] == rows["1 heads of keys and values"]["cached"] == 256

@@ -2,12 +2,15 @@
 
 import ast
 import inspect
+import json
 import math
 import os
+import re
 import signal
 import sys
 from dataclasses import replace
 from itertools import islice, product
+from pathlib import Path
 from textwrap import dedent
 from types import SimpleNamespace
 
@@ -172,6 +175,30 @@ def test_an_honest_entry_is_measured_whole(speedrun, submit, ids, held):
     assert result["numbers"] == VOCAB**2
     assert result["baseline_steps"] >= 8
     assert result["ratio"] > 0
+
+
+@pytest.mark.usefixtures("forked")
+def test_the_first_entry_of_the_page_is_one(speedrun, tmp_path, ids, held):
+    """The script that Part I grows, with the page's two methods, and then with its table of pairs."""
+    from grown import collect
+
+    cells = json.loads((Path(__file__).parents[3] / "book/speedrun/chapter.ipynb").read_text("utf8"))["cells"]
+    prose = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    entry, pairs = re.findall(r"^```python\n(.*?)^```$", prose, re.MULTILINE | re.DOTALL)
+    made, used = pairs.split("\n\n")
+    script = collect().split("def main(")[0]
+    first, embedded = (
+        re.search(rf"^ +{words}.*\n", script, re.MULTILINE)[0]
+        for words in (r"self\.first_weights\(\)", r"x = self\.embed\(tokens\)")
+    )
+    changed = script.replace(first, f"{made}\n{first}").replace(embedded, embedded + used)
+    losses = []
+    for code in (script, changed):
+        file = tmp_path / "mine.py"
+        file.write_text(code + entry.replace("steps=1200", "steps=8"))
+        where = speedrun.Where(file, "ENTRIES", "mine")
+        losses.append(examined(speedrun, where, trained(speedrun, where, ids)[0], held).loss)
+    assert losses[0] != losses[1]
 
 
 def test_numbers_in_a_closure_are_not_there(speedrun, submit, ids, held):
