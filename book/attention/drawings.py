@@ -346,11 +346,12 @@ def columns_and_rows(
     ) -> tuple[Pixels, Pixels]:
         """One of the two, with its upper left corner at (x, y); returns its lower right one."""
         centre = x + label + len(keys if transposed else queries) * cell / 2
-        scene.text(centre, y + 10, "In code: A transposed" if transposed else "In the text: A", bold=True)
+        heading = "In code: A transposed" if transposed else "In the text: A"
+        scene.text(centre, y + 10, heading, bold=True)
         scene.text(
             centre, y + 34, "each row sums to 1" if transposed else "each column sums to 1", muted=True
         )
-        return worded_matrix(
+        right, below = worded_matrix(
             scene,
             (x, y + 54),
             (label, cell),
@@ -361,6 +362,7 @@ def columns_and_rows(
             row=query if transposed else None,
             digits=digits,
         )
+        return max(right, centre + 0.55 * width_of(heading, scene.size)), below
 
     def layout(*, stacked: bool) -> Scene:
         size = 14.0 if stacked else 15.0
