@@ -1,5 +1,6 @@
 """Drawings of the chapter on the transformer. Every number in them comes in as an argument."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -301,6 +302,184 @@ def encoder_decoder(
         return scene
 
     return Drawing(title, description, wide(), narrow())
+
+
+def ladder(
+    rungs: Sequence[tuple[str, Any, Any]],
+    stream: Sequence[Any],
+    reads: Sequence[tuple[str, str | None]],
+    *,
+    factor: str = "",
+    digits: int = 2,
+    title: str = "A token goes down the ladder",
+) -> Drawing:
+    """One token through a pre-norm block: at each rung the norm reads the stream, a sublayer adds to it.
+
+    Args:
+        rungs: for each sublayer its name, the token as the norm leaves it, and what the sublayer adds.
+        stream: the token before the first sublayer and after each.
+        reads: for each token its name and the weight that it gets, None if the mask forbids it.
+        factor: what the numbers of the first norm are multiples of, if they are written so.
+        digits: decimals of numbers that are not whole.
+        title: what it shows.
+
+    Raises:
+        ValueError: if there are no rungs, or the stream has not one state more than there are rungs.
+    """
+    found = [(name, listed(normed, "normed"), listed(added, "added")) for name, normed, added in rungs]
+    if not found:
+        raise ValueError("rungs: expected at least one, got 0")
+    states = [listed(state, "a state") for state in listed(stream, "stream", len(found) + 1)]
+    seen = listed(reads, "reads")
+
+    def written(value: Any) -> str:
+        """Whole numbers without decimals; a rounded zero has no minus."""
+        if isinstance(value, str):
+            return value
+        whole = abs(float(value) - round(float(value))) < 0.5 * 10**-digits
+        return number(value, 0 if whole else digits)
+
+    def told(values: Sequence) -> str:
+        return f"({', '.join(map(written, values))})"
+
+    def given(name: str, weight: str | None) -> str:
+        return f"{name} {weight if weight is not None else 'masked'}"
+
+    steps = " ".join(
+        f"The norm makes {told(normed)} of it; {name} adds {told(added)}, and the stream is {told(state)}."
+        for (name, normed, added), state in zip(found, states[1:], strict=True)
+    )
+    description = (
+        f"At the left the stream, from top to bottom, at the right what each sublayer reads and adds. The "
+        f"token is {told(states[0])}. {steps} Weights in {found[0][0]}: "
+        f"{', '.join(given(*each) for each in seen)}."
+    )
+
+    def layout(room: Pixels, cell: Pixels, size: Pixels) -> Scene:
+        scene, tall, step = Scene(room, size=size), 25.0, 25.0 * len(states[0]) + 62
+        left, far = cell / 2 + 2, room - cell / 2 - 2
+        middle = (left + far) / 2
+
+        def column(x: Pixels, y: Pixels, values: Sequence, **options: Any) -> None:
+            for i, value in enumerate(values):
+                scene.box(x - cell / 2, y + i * tall, cell, tall, written(value), **options)
+
+        broad = 34.0
+        begin = far + cell / 2 - broad * len(seen)
+        scene.text(begin - 8, 11, "reads token", anchor="end", muted=True)
+        scene.text(begin - 8, 37, "with weight", anchor="end", muted=True)
+        for j, (name, weight) in enumerate(seen):
+            scene.text(begin + (j + 0.5) * broad, 11, name)
+            scene.box(
+                begin + j * broad, 24, broad, 26, weight or "",
+                role=WEIGHTS, strength="pale" if weight else "plain", shade=0.6, masked=weight is None,
+            )  # fmt: skip
+        y, high = 82.0, tall * len(states[0])
+        scene.stream((left, y - 22), (left, y + step * len(found) + high + 14), role=STREAM)
+        for k, (name, normed, added) in enumerate(found):
+            half = y + high / 2
+            column(left, y, states[k], role=STREAM, strength="full")
+            scene.arrow((left + cell / 2, half), (middle - cell / 2, half), role=STREAM, width=2)
+            scene.text((left + middle) / 2, half - 13, "norm")
+            column(middle, y, normed, role=STREAM)
+            scene.arrow((middle + cell / 2, half), (far - cell / 2, half), role=STREAM, width=2)
+            words = [name] if room > PHONE else name.split()
+            for i, word in enumerate(words):
+                scene.text((middle + far) / 2, half - 13 - 16 * (len(words) - 1 - i), word)
+            column(far, y, added, role=VALUE if k == 0 else None)
+            if k == 0 and factor:
+                scene.text(middle, y + high + 12, factor, muted=True)
+            low = y + step - 30
+            scene.arrow((far, y + high), (far, low), (left + 9, low), role=STREAM, width=2)
+            scene.text((middle + far) / 2, low - 12, "add", muted=True)
+            plus(scene, left, low)
+            y += step
+        column(left, y, states[-1], role=STREAM, strength="full")
+        scene.height = y + high + 16
+        return scene
+
+    return Drawing(title, description, layout(480, 74, 15), layout(PHONE, 56, 13.5))
+
+
+def first_steps(
+    gradients: Mapping[str, Any],
+    moved: Mapping[str, Sequence],
+    *,
+    title: str = "The first step of two parameters",
+) -> Drawing:
+    """How far each of two parameters moves, for several optimisers, on a line of powers of ten.
+
+    Args:
+        gradients: from a parameter's name to its gradient; two of them.
+        moved: from an optimiser's name to how far it moves each.
+        title: what it shows.
+
+    Raises:
+        ValueError: if there are not two parameters, no optimiser, or a number that is not positive.
+    """
+    names = listed(list(gradients), "parameters", 2)
+    slopes = [float(value) for value in gradients.values()]
+    steps = {name: [float(x) for x in listed(values, name, 2)] for name, values in moved.items()}
+    if not steps:
+        raise ValueError("moved: expected at least one optimiser, got 0")
+    every = [*slopes, *(x for values in steps.values() for x in values)]
+    if min(every) <= 0:
+        raise ValueError("a gradient and a step are positive here")
+    # Places are rounded, so that the last digits, which differ between machines, move nothing.
+    place = {x: round(math.log10(x), 2) for x in every}
+    powers = [place[x] for values in steps.values() for x in values]
+    low, high = math.floor(min(powers)) - 1, math.ceil(max(powers)) + 1
+
+    def power(exponent: Pixels) -> str:
+        whole = abs(exponent - round(exponent)) < 0.05
+        return f"10^{{{number(exponent, 0 if whole else 1)}}}"
+
+    def told(words: str) -> str:
+        return words.replace("^{", " to the ").replace("}", "")
+
+    lines = " ".join(
+        f"{name} moves {names[0]} by {told(power(place[a]))} and {names[1]} by {told(power(place[b]))}."
+        for name, (a, b) in steps.items()
+    )
+    description = (
+        f"A line of powers of ten for each optimiser. The gradient of {names[0]} is "
+        f"{told(power(place[slopes[0]]))}, that of {names[1]} {told(power(place[slopes[1]]))}. {lines}"
+    )
+
+    def layout(room: Pixels, size: Pixels) -> Scene:
+        scene, y = Scene(room, size=size), 0.0
+        words = "; ".join(
+            f"gradient of {name}: {power(place[slope])}" for name, slope in zip(names, slopes, strict=True)
+        )
+        scene.text(room / 2, y + 11, words, muted=True)
+
+        def at(exponent: Pixels) -> Pixels:
+            return 20 + (room - 40) * (exponent - low) / (high - low)
+
+        y = 32.0
+        for name, (a, b) in steps.items():
+            scene.text(0, y + 11, name, anchor="start", bold=True)
+            axis = y + 62
+            scene.line((at(low), axis), (at(high), axis), opacity=0.8)
+            for tick in range(low, high + 1):
+                tall = 6 if tick in (round(place[a]), round(place[b])) else 3
+                scene.line((at(tick), axis - tall), (at(tick), axis + tall), opacity=0.8)
+            together = abs(place[a] - place[b]) < 0.05
+            spots = (
+                [(place[a], f"{names[0]} and {names[1]}")]
+                if together
+                else list(zip((place[a], place[b]), names, strict=True))
+            )
+            for exponent, said in spots:
+                scene.arrow((at(exponent), axis - 22), (at(exponent), axis - 2), role=STREAM, width=3)
+                scene.text(at(exponent), axis - 34, said)
+                scene.text(at(exponent), axis + 20, power(exponent), muted=True)
+            y += 102
+        scene.text(room / 2, y + 4, "how far the first step moves it", muted=True)
+        scene.height = y + 16
+        return scene
+
+    return Drawing(title, description, layout(560, 15), layout(PHONE, 13.5))
 
 
 def stream_sizes(

@@ -28,6 +28,28 @@ def encoder_decoder(**changes):
     return transformer.encoder_decoder(**(arguments | changes))
 
 
+def ladder(**changes):
+    rungs = [
+        ("attention", ["1", "−1", "0"], [9, 0, -9]),
+        ("MLP", [1.327, -0.241, -1.086], [1.327, 0, 0]),
+    ]
+    arguments = {
+        "rungs": rungs,
+        "stream": [[2, -2, 0], [11, -2, -9], [12.327, -2, -9]],
+        "reads": [("1", "1/2"), ("2", "1/4"), ("3", "1/4"), ("4", None)],
+        "factor": "times √(3/2)",
+    }
+    return transformer.ladder(**(arguments | changes))
+
+
+def first_steps(**changes):
+    arguments = {
+        "gradients": {"a": 1e-4, "b": 1e4},
+        "moved": {"SGD": [1e-7, 10.0], "Adam": [9.999e-4, 1e-3]},
+    }
+    return transformer.first_steps(**(arguments | changes))
+
+
 def stream_sizes(**changes):
     starts = {
         "Xavier's rule": [1 + 0.25 * i for i in range(17)],
@@ -40,5 +62,7 @@ EXAMPLES = (
     ids_to_targets,
     machine_masks,
     encoder_decoder,
+    ladder,
+    first_steps,
     stream_sizes,
 )
