@@ -1358,6 +1358,84 @@ def test_text_and_hands_are_on_the_first_screen(visit, width, height):
         assert box["y"] + box["height"] <= height
 
 
+def test_on_a_wide_screen_what_one_learns_stands_beside_its_figure(visit):
+    page = visit("book/play.html", width=1440).page
+    places = page.locator("section#play > section:has(> details)").evaluate_all("""all => all.map((part) =>
+      ["h2", "p", "details"].map((name) => part.querySelector(name).getBoundingClientRect()).map(
+        (box) => [box.left, box.right, box.top]))""")
+    assert len(places) > 10
+    for title, words, figure in places:
+        assert max(title[1], words[1]) < figure[0]
+        assert figure[1] - figure[0] == pytest.approx(604, abs=1)
+        assert abs(title[2] - figure[2]) < 60
+    page.set_viewport_size({"width": 1100, "height": 900})
+    below = page.locator("section#play > section:has(> details)").first.evaluate(
+        "part => part.querySelector('details').getBoundingClientRect().top"
+        " - part.querySelector('p').getBoundingClientRect().bottom"
+    )
+    assert below > 0
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+@pytest.mark.parametrize("name", [name for name in FIGURES if PAGES[name] == "book/play.html"])
+def test_the_sliders_of_a_figure_are_of_one_length(play, name, width):
+    figure = play(PAGES[name], name, width=width).page.locator(f'details[data-try="{name}"]')
+    long = figure.locator("input[type=range]").evaluate_all(
+        "all => all.map(one => one.getBoundingClientRect().width).filter(Boolean)"
+    )
+    assert max(long, default=0) - min(long, default=0) <= 1, long
+
+
+@pytest.mark.parametrize("width", [1440, 360])
+def test_no_line_of_the_text_is_cut_at_the_box_s_edge(visit, width):
+    page = visit("book/live_model.html", width=width, height=900).page
+    figure = page.locator('details[data-try="live-model"]')
+    figure.locator(".tl-said:not(:empty)").wait_for(timeout=20_000)
+    box = figure.get_by_label("Text that the model reads")
+    box.fill("A word, and a line.\n" * 12 + "Then")
+    scrolled, line, kept, above = box.evaluate("""box => {
+      const style = getComputedStyle(box);
+      return [box.scrollTop, parseFloat(style.lineHeight), parseFloat(style.paddingTop),
+        box.getBoundingClientRect().top - box.parentElement.getBoundingClientRect().top];
+    }""")
+    assert scrolled > 5 * line
+    assert kept == 0
+    assert (scrolled / line) % 1 == pytest.approx(0, abs=0.02)
+    assert above >= 8
+    end, bars, edge = (
+        figure.locator(part).evaluate("e => e.getBoundingClientRect().bottom")
+        for part in (".tl-behind span:last-child", ".tl-next", ".tl-paperlike")
+    )
+    assert end < bars <= edge
+
+
+def test_nothing_is_empty_beside_box_and_lens(visit):
+    page = visit("book/live_model.html", width=1440, height=900).page
+    figure = page.locator('details[data-try="live-model"]')
+    figure.locator(".tl-said:not(:empty)").wait_for(timeout=20_000)
+    names = (".tl-writes", ".tl-key", ".tl-all > .tl-buttons", ".tl-lens", ".tl-reads")
+    text, hands, heads, lens, chosen = (figure.locator(name).bounding_box() for name in names)
+    ends = [box["y"] + box["height"] for box in (text, hands, heads, lens)]
+    assert abs(ends[0] - ends[1]) < 12
+    assert abs(ends[2] - ends[3]) < 32
+    assert max(ends) <= chosen["y"] < max(ends) + 24
+    assert chosen["width"] == pytest.approx(hands["x"] + hands["width"] - text["x"], abs=2)
+
+
+def test_a_head_that_is_not_the_one_is_told_what_was_expected(play):
+    figure = play("book/live_model.html").page.locator('details[data-try="live-model"]')
+    asked = figure.locator(".tl-to-do")
+    figure.locator("tformer-live").evaluate("e => e.change({ text: e.state.text + 'x'.repeat(100) })")
+    assert asked.inner_text().startswith("Each strip is a head")
+    figure.get_by_role("button", name="Block 2, head 3").click()
+    assert asked.inner_text().startswith("Head 2.3 stays near the cursor. Tap the one")
+    assert figure.locator(".tl-steps [role=status]").inner_text() == asked.inner_text()
+    assert figure.locator(".tl-done").count() == 1
+    figure.get_by_role("button", name="Block 4, head 1").click()
+    assert figure.locator(".tl-done").count() == 2
+    assert figure.locator(".tl-steps [role=status]").inner_text().startswith("Reached.")
+
+
 def test_the_tasks_of_the_live_model_are_ticked_one_after_the_other(play):
     figure = play("book/live_model.html").page.locator('details[data-try="live-model"]')
     done = figure.locator(".tl-done")
@@ -1528,6 +1606,13 @@ def test_the_bars_of_the_root_are_weights_and_gradients_of_autograd(visit, seed,
         torch.testing.assert_close(
             tall / largest, (scores.grad / scores.grad.abs().max()).float(), atol=1e-3, rtol=0
         )
+    ticks = figure.locator(".tl-tick")
+    below, none, above = (float(text.replace("−", "-")) for text in ticks.all_text_contents())
+    assert none == 0
+    assert above == -below > 0
+    up = zero - (float(ticks.nth(2).get_attribute("y")) - 5)  # in the picture's units, of the upper mark
+    if largest > 1:
+        assert (largest / up).item() == pytest.approx(scores.grad.abs().max().item() / above, rel=0.02)
 
 
 def test_a_part_of_the_machine_says_its_shapes(visit):

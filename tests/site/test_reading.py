@@ -424,8 +424,9 @@ def test_the_bar_opens_the_chapters(visit, width):
     page.locator("dialog[open]").wait_for(state="detached")
 
 
-TOUCHED = """() => [...document.querySelectorAll(`.tformer-bar :is(a, button), .tformer-tabs a, .question button,
-    .veil-cover button, .bd-article details:not(.tformer-claims) > summary, dialog :is(a, button)`)]
+TOUCHED = """() => [...document.querySelectorAll(`.tformer-bar :is(a, button), .tformer-tabs a,
+    .question button, .veil-cover button, .bd-article details:not(.tformer-claims) > summary,
+    dialog :is(a, button)`)]
   .filter((one) => one.checkVisibility() && one.getBoundingClientRect().height < 40)
   .map((one) => [one.textContent.trim() || one.className, one.getBoundingClientRect().height])"""
 
@@ -444,7 +445,7 @@ def test_what_a_finger_touches_is_high_enough(visit):
 
 def test_on_a_phone_a_claim_s_mark_stands_at_the_end_of_what_it_is_of(visit):
     page = visit(CHAPTER, width=360, height=700).page
-    places = page.evaluate("""() => [...document.querySelectorAll(".tformer-claims:not([open])")].map((fold) => {
+    places = page.locator(".tformer-claims:not([open])").evaluate_all("""all => all.map((fold) => {
       const ring = fold.querySelector("summary").getBoundingClientRect();
       const before = fold.previousElementSibling.getBoundingClientRect();
       const after = fold.nextElementSibling?.getBoundingClientRect();

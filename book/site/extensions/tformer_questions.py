@@ -1,8 +1,9 @@
 """Questions of a few seconds on a page: answers to choose from, and the reasons behind a fold.
 
 `tools/questions.py` says where they are kept, and what a page writes to show one. Without scripts, and on
-paper, the answers are a list, and the fold has the reasons; `questions.js` makes buttons of the answers and
-puts each reason under its own.
+paper, the answers are a list, and the fold has the reasons; `questions.js` makes buttons of the answers,
+puts each reason under its own, keeps in the browser what was chosen, and veils what
+follows a {predict} until then.
 """
 
 import sys

@@ -107,8 +107,9 @@
       this.redraw();
     }
 
-    // One task at a time: a sentence, a dot for each; what is reached is ticked, and the next one comes. A figure with
-    // `plan` has other tasks in other states, say for each model: they begin when that state does.
+    // One task at a time: a sentence, a dot for each; what is reached is ticked, and the next one comes. A task may
+    // say what was expected of a state that does not reach it, in place of its sentence. A figure with `plan` has
+    // other tasks in other states, say for each model: they begin when that state does.
     taskLine(figure) {
       if (!figure.tasks && !figure.plan) return null;
       for (const told of this.closest("details")?.querySelectorAll(":scope > .tl-task") ?? []) {
@@ -126,14 +127,19 @@
           [this.plan, this.reached] = [plan, 0];
           this.dots.replaceChildren(...plan.tasks.map(() => html("span", { class: "tl-dot", "aria-hidden": "true" })));
         }
+        if (!begins && !this.touched) return; // what the page or a link begins with is nobody's doing
+        const touched = this.touched && !begins;
+        this.touched = false;
         const { tasks, learned } = plan;
         const before = this.reached;
-        if (!begins && this.touched && tasks[before]?.[1](this.state, this.start)) this.reached += 1;
-        this.touched = false; // what the page or a link begins with is nobody's doing
-        if (!begins && before === this.reached) return;
+        if (touched && tasks[before]?.[1](this.state, this.start)) this.reached += 1;
+        const reached = before < this.reached;
+        const missed = touched && !reached && tasks[before]?.[2]?.(this.state, this.start);
+        const words = missed || (tasks[this.reached]?.[0] ?? learned);
+        if (!begins && words === this.toDo.textContent) return;
         [...this.dots.children].forEach((dot, i) => dot.classList.toggle("tl-done", i < this.reached));
-        this.toDo.textContent = tasks[this.reached]?.[0] ?? learned;
-        this.heardTask.textContent = before < this.reached ? `Reached. ${this.toDo.textContent}` : "";
+        this.toDo.textContent = words;
+        this.heardTask.textContent = missed || (reached ? `Reached. ${words}` : "");
       };
       return html("p", { class: "tl-steps" }, this.toDo, this.heardTask, this.dots);
     }
@@ -200,7 +206,7 @@
     arrive(name, wanted) {
       const now = performance.now();
       const way = this.ways.get(name);
-      if (way?.to.length !== wanted.length || matchMedia("(prefers-reduced-motion: reduce)").matches) {
+      if (way?.to.length !== wanted.length || still.matches) {
         this.ways.set(name, { from: wanted, to: wanted, since: -Infinity });
         return wanted;
       }

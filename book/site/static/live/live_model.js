@@ -47,7 +47,9 @@
     tasks: [
       ["Press Write. Where was the model surprised? Its letters have more colour there.", ({ text: now }, start) => now.length >= start.text.length + 100],
       ["Each strip is a head, and ends at the cursor. Tap the one that looks furthest back.",
-        ({ block, head }) => [0, 3].includes(block) && head === 0],
+        ({ block, head }) => [0, 3].includes(block) && head === 0,
+        ({ block, head }, start) => (block === start.block && head === start.head ? "" // which nobody has tapped
+          : `Head ${block + 1}.${head + 1} stays near the cursor. Tap the one whose bars stand furthest to the left.`)],
       ["Silence heads, one after the other, and let it write. At which one do the words fall apart?",
         (state) => silenced(state).has("0:3") || silenced(state).size > 3],
     ],
@@ -78,6 +80,7 @@
         if (!typing || event.inputType !== "insertText" || /\s/.test(event.data ?? "")) remember();
         typing = true;
         ui.change({ text: box.value });
+        if (box.selectionEnd === box.value.length) box.scrollTop = box.scrollHeight; // the bars are seen, and whole lines
       });
       const undo = button("Undo", () => {
         stop();
@@ -163,8 +166,9 @@
         html("div", { class: "tl-hands" }, html("div", { class: "tl-row tl-buttons" }, write, one, undo), ui.panel,
           html("p", { class: "tl-scale", "aria-hidden": "true" }, "expected", html("span"), "surprising"),
           html("p", { class: "tl-key", "aria-hidden": "true" }, "Bars at the cursor: with temperature and top-p. Tick: without.")),
-        html("div", {}, title("What sixteen heads read", "each strip ends at the cursor"), heads,
-          html("div", { class: "tl-row tl-buttons" }, silence, button("All heads speak", () => ui.change({ silent: "" }))), reads),
+        html("div", { class: "tl-all" }, title("What sixteen heads read", "each strip ends at the cursor"), heads,
+          html("div", { class: "tl-row tl-buttons" }, silence, button("All heads speak", () => ui.change({ silent: "" })))),
+        reads,
         html("div", {}, title("Where the letter settles", "likeliest by block"), lens),
       );
       ui.model = model; // for the tests

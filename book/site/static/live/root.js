@@ -19,8 +19,8 @@
       ui.panel.classList.add("tl-short");
       ui.panel.style = "--tl-label: min(10.5rem, 34vw)";
       ui.slider("log", "Width of query and keys", { min: 0, max: 10, show: (l) => String(2 ** l) });
-      ui.toggle("scaled", "Divide the scores by the root of the width");
       ui.button("Another draw", () => ui.change({ seed: (ui.state.seed % 9999) + 1 }));
+      ui.toggle("scaled", "Divide the scores by the root of the width");
       const draw = (D, seed) => {
         const chance = random(seed * 7919 + 1);
         const make = (n, width) => Array.from({ length: n }, () => chance.vector(width));
@@ -37,6 +37,8 @@
         ui.drawn = { q, keys, values, g, weights, atScores, atQuery }; // for the tests
         const other = gradients(q, keys, values, g, !scaled).atScores;
         const limit = Math.max(...[...atScores, ...other].map(Math.abs)); // one scale with the root and without
+        const power = 10 ** Math.floor(Math.log10(limit));
+        const mark = power * [5, 2, 1].find((times) => times * power <= limit); // a round number on the axis of gradients
         const largest = Math.max(...weights);
         const read = 1 / sum(weights.map((a) => a * a));
         const [left, step] = [34, (width - 42) / S];
@@ -62,8 +64,10 @@
           text(left, band + 52, "weights, as shares of the band", { anchor: "start" }),
           largest > 0.15 && text(left + 8, band + 23, `${number(100 * largest, 0)}%`, { anchor: "start", fill: colour("on-weights") }),
           text(left, zero - most - 10, "gradient at each score", { anchor: "start" }),
-          push.map((d, s) => rect(x(s) + 2, d > 0 ? zero - d * most : zero, step - 4, Math.abs(d) * most, { fill: "currentColor", opacity: 0.75, class: "tl-gradient" })),
-          line(left, zero, width - 8, zero, { class: "tl-zero" }));
+          [-mark, 0, mark].map((t) => [
+            line(left, zero - (t / limit) * most, width - 8, zero - (t / limit) * most, t ? { opacity: 0.35, "stroke-dasharray": "4 4" } : { class: "tl-zero" }),
+            text(left - 6, zero - (t / limit) * most + 5, `${t < 0 ? "−" : ""}${Number(Math.abs(t).toPrecision(1))}`, { anchor: "end", size: 12, class: "tl-tick" })]),
+          push.map((d, s) => rect(x(s) + 2, d > 0 ? zero - d * most : zero, step - 4, Math.abs(d) * most, { fill: "currentColor", opacity: 0.75, class: "tl-gradient" })));
         const middling = atScores.map(Math.abs).sort((a, b) => a - b)[S / 2];
         return `Width ${D}, ${scaled ? "with" : "without"} the root: the largest weight is ${number(largest)}; the query reads as much as ${number(read, 1)} keys with equal weights. `
           + `The middle one of the sixteen gradients at the scores is ${small(middling)} (a random gradient of length ${number(norm(g), 1)} arrives at the output). At the query it has the length ${small(norm(atQuery))}.`;
