@@ -32,7 +32,7 @@ def interleaved(**changes):
 
 
 def surprise(**changes):
-    bits = {"after 8 characters": [2.3, 0.6, 1.5, 0.6, 5, 4.2], "after 127": [2.5, 0.5, 1.4, 0.4, 6.5, 4]}
+    bits = {"after 8 characters": [2.3, 0.6, 1.5, 0.6, 5.0, 4.2], "after 127": [2.5, 0.5, 1.4, 0.4, 6.5, 4.0]}
     return gpt.surprise(**({"lines": ["To ", "be,"], "bits": bits} | changes))
 
 
