@@ -111,9 +111,10 @@ EXTRACT = """({mark, inside}) => {
   }
   article.id = mark;
   const text = node => node.textContent.replace(/\\s+/g, ' ').trim();
-  const headings = [...article.querySelectorAll('h1, h2')].map(heading => [
-    Number(heading.localName[1]), text(heading),
-    heading.localName === 'h1' ? mark : heading.closest('section')?.id || mark]);
+  const headings = [...article.querySelectorAll('h1, h2')].map((heading, i) => {
+    heading.id ||= `${mark}--heading-${i}`; // a section may begin on the page before its heading
+    return [Number(heading.localName[1]), text(heading), heading.localName === 'h1' ? mark : heading.id];
+  });
   const inline = [...document.querySelectorAll('head style[id]')]; // MathJax's: with the glyphs that are used
   return {
     mark, headings, body: article.outerHTML,

@@ -9,8 +9,9 @@ from chapters import EXERCISES, by_docname, chapters
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# Opens every fold, also those that come in with another; figures to touch stay closed.
+# Opens every fold, also those that come in with another, and lifts veils; figures to touch stay closed.
 OPEN_ALL = """() => {
+  for (const show of document.querySelectorAll('.veil-cover button')) show.click();
   for (let closed; (closed = document.querySelectorAll('details:not([open], [data-try])')).length;)
     for (const fold of closed) {
       window.tformerClosed?.fill(fold);

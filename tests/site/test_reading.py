@@ -272,7 +272,7 @@ LINKS = {
 
 def link_to(page, kind):
     """A link of a kind to what is not in view."""
-    links = page.locator(f"article {LINKS[kind][0]}:visible")  # the first box is folded
+    links = page.locator(f"article {LINKS[kind][0]}:not(.veil *):visible")  # not folded, nor veiled
     links.first.scroll_into_view_if_needed()
     return links.first
 
@@ -445,7 +445,9 @@ def test_what_a_finger_touches_is_high_enough(visit):
 
 def test_on_a_phone_a_claim_s_mark_stands_at_the_end_of_what_it_is_of(visit):
     page = visit(CHAPTER, width=360, height=700).page
-    places = page.locator(".tformer-claims:not([open])").evaluate_all("""all => all.map((fold) => {
+    places = page.locator(".tformer-claims:not([open])").evaluate_all("""all => all.filter(
+      (fold) => fold.checkVisibility(), // not those that a figure's caption opens
+    ).map((fold) => {
       const ring = fold.querySelector("summary").getBoundingClientRect();
       const before = fold.previousElementSibling.getBoundingClientRect();
       const after = fold.nextElementSibling?.getBoundingClientRect();
