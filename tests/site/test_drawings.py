@@ -184,6 +184,7 @@ def test_cards_name_their_chapter_and_are_links(tmp_path):
     (tmp_path / "conf.py").write_text(
         f"import sys\nsys.path.insert(0, {str(ROOT / 'book/site/extensions')!r})\n"
         "extensions = ['myst_parser', 'sphinx_external_toc', 'tformer_drawings']\n"
+        "source_suffix = {'.md': 'markdown'}\n"  # the default is shared with this process's other builds
         "external_toc_path = '_toc.yml'\nhtml_theme = 'basic'\n"
     )
     app = Sphinx(
