@@ -225,9 +225,9 @@ def by_pencil(
             for (name, matrix, role), sign in zip(parts, "·= ", strict=True):
                 upper = top + (tall - len(matrix) * cell) / 2
                 width = len(matrix[0]) * cell
-                where = "row" if parts is products[1][1] else "column"
-                marked = {where: token} if role is not QUERY else {}
-                scene.matrix(x_, upper, matrix, cell, role=role, digits=0, **marked)
+                a_row, marked = parts is products[1][1], None if role is QUERY else token
+                row, column = (marked, None) if a_row else (None, marked)
+                scene.matrix(x_, upper, matrix, cell, role=role, digits=0, row=row, column=column)
                 scene.text(x_ + width / 2, upper + len(matrix) * cell + 16, name, bold=True)
                 x_ += width
                 scene.text(x_ + 17, top + tall / 2, sign.strip(), size=18, bold=True)
