@@ -72,7 +72,7 @@ def test_what_tells_the_answer_is_veiled_until(visit, how):
     assert veiled.count() == 1
     assert held.locator("img:visible").count() == 0
     assert "the mean of the day" in held.text_content()
-    assert "Everything is already here" not in held.text_content()  # that does not tell it
+    assert "Nearly everything is here" not in held.text_content()  # that does not tell it
     height = held.bounding_box()["height"]
     if how == "an answer":
         page.locator(f"#q-{PREDICT}").get_by_role("button").first.click()
@@ -112,7 +112,7 @@ def test_nothing_moves_when_questions_come(visit, width):
     page.add_init_script(SHIFTS)
     page.reload()
     assert page.locator(VEILED).count() == 1
-    page.wait_for_timeout(300)
+    page.evaluate("document.fonts.ready.then(() => new Promise((done) => setTimeout(done)))")
     assert page.evaluate("shifts") <= 0.02
     page.evaluate("""() => {
       window.veiled = document.querySelector("article").offsetHeight;

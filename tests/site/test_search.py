@@ -165,7 +165,9 @@ def test_a_misprint_is_answered_by_what_may_be_meant(reader, typed, meant):
     search(reader, typed)
     offer = reader.locator(f"{DIALOG} .tformer-search__meant")
     if meant is None:
-        reader.wait_for_timeout(300)
+        reader.wait_for_function(
+            "q => document.querySelector('.tformer-search__meant').dataset.query === q", arg=typed
+        )
         assert offer.inner_text() == ""
         return
     link = offer.get_by_role("link")

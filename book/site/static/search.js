@@ -242,6 +242,7 @@
       input.setAttribute("aria-expanded", "false");
       status.textContent = words;
       offer.replaceChildren();
+      delete offer.dataset.query;
       delete list.dataset.query;
     };
 
@@ -286,7 +287,9 @@
 
     const propose = async (query, unknown, mine) => {
       const better = await Promise.all(unknown.map(meant));
-      if (mine !== turn || !better.some(Boolean)) return;
+      if (mine !== turn) return;
+      offer.dataset.query = query; // for whoever waits for it: looked up, whether something was found or not
+      if (!better.some(Boolean)) return;
       const said = unknown.reduce((text, word, i) => text.replace(word, better[i] ?? word), query);
       const link = element("a", { href: `${new URL("search.html", root).href}?q=${encodeURIComponent(said)}` }, said);
       link.addEventListener("click", (event) => {
