@@ -58,10 +58,17 @@ def test_the_right_answer_cannot_be_seen_before_one_is_chosen(asked):
 
 
 def test_a_question_of_another_chapter_says_of_which(visit):
-    box = visit(PAGE).page.locator("#q-sequences-targets")
+    page = visit(PAGE, alone=True).page
+    fold, box = page.locator("details.recalled"), page.locator("#q-sequences-targets")
+    assert box.count() == 0  # closed, and so not in the document
+    fold.locator("summary").click()
     assert box.locator(".question-kind").inner_text() == "From Chapter 1"
     question = questions()["sequences-targets"]
     assert sorted(box.get_by_role("button").all_inner_texts()) == sorted(question.answers())
+    box.get_by_role("button", name=question.right).click()
+    page.reload()
+    fold.locator("summary").click()
+    assert box.locator(".chosen.right").count() == 1
 
 
 @pytest.mark.parametrize("how", ["an answer", "the button", "an address", "the browser's search"])

@@ -84,8 +84,9 @@
     return made;
   };
 
-  // --- The questions. ---
-  const questions = [...document.querySelectorAll(".question")].map((box) => {
+  // --- The questions; those in a closed fold come when it is opened. ---
+  const questions = [];
+  const setUp = (box) => {
     const label = box.id.replace(/^q-/, "");
     const fold = box.querySelector("details");
     const told = element("p", "question-told");
@@ -134,7 +135,10 @@
     const kept = read()[here]?.[label];
     if (kept) for (const item of items) if (kept.includes(item.firstElementChild.textContent)) choose(item);
     if (!kept) cover?.put();
-    return { forget };
+    questions.push({ forget });
+  };
+  tformerClosed.each((root) => {
+    for (const box of root.querySelectorAll(".question:not(.asks)")) setUp(box);
   });
 
   // --- What leads into what is veiled opens it: an address, a word that was searched for, the browser's own search. ---
@@ -167,8 +171,10 @@
       for (const { forget } of questions) forget();
       foot.update();
     }));
-    if (questions.length) document.querySelector(".bd-article")?.append(line);
-    const update = () => { line.hidden = !Object.keys(read()).length; };
+    const update = () => {
+      if (questions.length && !line.isConnected) document.querySelector(".bd-article")?.append(line);
+      line.hidden = !Object.keys(read()).length;
+    };
     update();
     return { update };
   })();
