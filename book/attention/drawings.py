@@ -633,6 +633,62 @@ def decoder_looks_back(
     return Drawing(title, description, wide, narrow)
 
 
+def context_swap(
+    first: Sequence[str],
+    second: Sequence[str],
+    step: int,
+    *,
+    title: str = "One step gets another sequence's context",
+) -> Drawing:
+    """Two sequences are written; one step of the first gets the second's context, and writes its symbol.
+
+    Args:
+        first: the symbols that the first sequence's steps would write.
+        second: those of the second.
+        step: which step of the first gets the context of the same step of the second, from 0.
+        title: what it shows.
+
+    Raises:
+        ValueError: if the lengths differ, or there is no such step.
+    """
+    first = listed(first, "first")
+    second = listed(second, "second", len(first))
+    if not 0 <= step < len(first):
+        raise ValueError(f"there is no step {step} among {len(first)} symbols")
+    description = (
+        f"Two sequences, each with a context at every step. The first has written {' '.join(first[:step])}. "
+        f"At step {step + 1} its own context is taken away, and that of step {step + 1} of the second "
+        f"sequence, which writes {' '.join(second)}, enters instead. The step writes {second[step]} in place "
+        f"of {first[step]}."
+    )
+    column, box, tall = PHONE / len(first), 40.0, 28.0
+    xs = [(i + 0.5) * column for i in range(len(first))]
+    scene = Scene(PHONE, 256, size=14)
+
+    def contexts(y: Pixels, *, used: bool) -> None:
+        for i, x in enumerate(xs):
+            chosen, read = i == step, used or i < step
+            strength: Strength = ("full" if chosen else "pale") if read else "plain" if chosen else "faint"
+            scene.token(x, y, f"c_{{{i + 1}}}" if read else "", box, tall, role=VALUE, strength=strength)
+            if read:
+                scene.arrow((x, y + tall), (x, y + tall + 20), role=VALUE, width=2 if chosen else 1)
+
+    def symbols(y: Pixels, words: Sequence[str], chosen: int) -> None:
+        for i, (x, word) in enumerate(zip(xs, words, strict=True)):
+            strength: Strength = "faint" if not word else "full" if i == chosen else "pale"
+            scene.token(x, y, word, box, tall, role=QUERY, strength=strength, bold=i == chosen)
+
+    scene.text(0, 10, "First sequence", anchor="start", bold=True)
+    contexts(24, used=False)
+    symbols(74, [*first[:step], second[step], *[""] * (len(first) - step - 1)], step)
+    scene.text(0, 160, "Second sequence", anchor="start", bold=True)
+    contexts(174, used=True)
+    symbols(224, second, -1)
+    scene.arrow((xs[step], 174), (xs[step], 104), role=VALUE, width=3)
+    scene.text(xs[step] + 12, 132, "instead", anchor="start", muted=True)
+    return Drawing(title, description, scene)
+
+
 def mask_legend(scene: Scene, x: Pixels, y: Pixels, meaning: tuple[str, str]) -> None:
     """What the two kinds of cell in a mask mean, with its upper left corner at (x, y)."""
     scene.box(x, y, 22, 22, role=WEIGHTS, shade=0.7)

@@ -73,6 +73,11 @@ def decoder_looks_back(**changes):
     return attention.decoder_looks_back(**(arguments | changes))
 
 
+def context_swap(**changes):
+    arguments = {"first": ["f", "b", "k", "a", "m"], "second": ["t", "g", "d", "c", "z"], "step": 2}
+    return attention.context_swap(**(arguments | changes))
+
+
 def masks(**changes):
     words, filled = ["the", "cat", "sat", "down"], ["sit", "down", "[pad]", "[pad]"]
     causal = [[key <= query for key in range(4)] for query in range(4)]
@@ -112,6 +117,7 @@ EXAMPLES = (
     tempered,
     mask_before_softmax,
     decoder_looks_back,
+    context_swap,
     masks,
     letter_memory,
     pushed_scores,

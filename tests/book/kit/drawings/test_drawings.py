@@ -457,6 +457,8 @@ def test_the_token_is_a_column_in_the_text_and_a_row_in_code():
         (lambda: examples.mask_before_softmax(allowed=[False] * 5), "no key is allowed"),
         (lambda: examples.decoder_looks_back(step=4), "there is no step 4 among 4 words"),
         (lambda: examples.decoder_looks_back(weights=[1.0]), "weights: expected 4, got 1"),
+        (lambda: examples.context_swap(step=5), "there is no step 5 among 5 symbols"),
+        (lambda: examples.context_swap(second=["a"]), "second: expected 5, got 1"),
         (lambda: examples.masks(panels={}), "panels: expected at least one, got 0"),
         (lambda: examples.masks(chosen=("Causal mask", 9)), "no query 9 in 'Causal mask'"),
         (lambda: examples.masks(chosen=("Mask", 0)), "among 'Causal mask', 'Padding mask'"),
