@@ -33,8 +33,8 @@ def block(words: Sequence[str], *, title: str = "A block reads from the stream a
     words = listed(words, "words")
     parts = (("attention", "tokens read", "each other"), ("MLP", "each token", "on its own"))
     description = (
-        f"The tokens {', '.join(words)} enter one thick line, the residual stream, D by N, and leave it at "
-        "its end. Twice a thin arrow branches off: a copy of the stream is normalised and goes through a "
+        f"The tokens {', '.join(words)} all enter one thick line, the residual stream, D by N, and leave it "
+        "at its end. Twice a thin arrow branches off: a copy of the stream is normalised and goes through a "
         "sublayer, first attention, in which tokens read each other, then the MLP, in which each token is on "
         "its own. An arrow leads what the sublayer returns back to a plus on the line, where it is added. "
         "The thick line itself passes through nothing but the two sums; it is X at the start, Y between them "
@@ -46,9 +46,12 @@ def block(words: Sequence[str], *, title: str = "A block reads from the stream a
         scene = Scene(2 * token + 2 * broad + 74, 196, size=15)
         ends = (token / 2, scene.width - token / 2)
         top = level - 17 * len(words)
-        scene.stream((token, level), (scene.width - token - 4, level), role=STREAM)
-        for x in ends:
+        scene.stream((token + 14, level), (scene.width - token - 14, level), role=STREAM)
+        for x, side in zip(ends, (1, -1), strict=True):
             for i, word in enumerate(words):
+                middle = top + 34 * i + 17
+                edge = x + side * (token / 2 - 2)
+                scene.line((edge, middle), (x + side * (token / 2 + 16), level), role=STREAM, width=3)
                 scene.token(x, top + 34 * i + 2, word, token - 4, role=KEY)
         for i, (name, *what) in enumerate(parts):
             left = token + 22 + i * (broad + 22)
@@ -189,6 +192,105 @@ def placements(*, title: str = "Where the norm stands") -> Drawing:
     return Drawing(title, description, layout(2, 14.5), layout(1, 13.5))
 
 
+def input_left(
+    variance: Any,
+    sublayers: int,
+    *,
+    title: str = "What is left of the input, under post-norm and pre-norm",
+) -> Drawing:
+    """The wiring of both places, and below each the stream's variance: the input's part, and what was added.
+
+    Args:
+        variance: of what each sublayer adds, unrelated to the stream.
+        sublayers: how many are passed.
+        title: what it shows.
+
+    Raises:
+        ValueError: if the variance is not between 0 and 1, or there are not one to four sublayers.
+    """
+    v = float(variance)
+    if not 0 < v <= 1:
+        raise ValueError(f"a variance above 0 and up to 1 is drawn, got {v}")
+    if not 1 <= sublayers <= 4:
+        raise ValueError(f"from one to four sublayers are drawn, got {sublayers}")
+
+    def short(x: Pixels) -> str:
+        return f"{x:.2f}".rstrip("0").rstrip(".")
+
+    bars = {  # the input's part and the whole
+        "post-norm": [((1 + v) ** -k, 1.0) for k in range(sublayers + 1)],
+        "pre-norm": [(1.0, 1 + v * k) for k in range(sublayers + 1)],
+    }
+    formulas = {"post-norm": "Norm(X + f(X))", "pre-norm": "X + f(Norm(X))"}
+    said = {
+        name: ", ".join(f"{short(part)} of {short(whole)}" for part, whole in bars[name]) for name in bars
+    }
+    description = (
+        "Two streams, a sublayer f beside each. Post-norm has its norm on the thick line, after the sum; "
+        f"pre-norm has it on the branch, before f. Below, after 0 to {sublayers} sublayers, how much of the "
+        f"stream's variance is the input's, if each sublayer adds {short(v)}: {said['post-norm']} under "
+        f"post-norm; {said['pre-norm']} under pre-norm."
+    )
+    tall, high = 56.0, 56.0 * (1 + v * sublayers)
+
+    def panel(scene: Scene, x: Pixels, name: str, y: Pixels) -> None:
+        """One place, 320 pixels wide."""
+        level, post = y + 88, name == "post-norm"
+        scene.text(x, y + 10, name, anchor="start", bold=True)
+        scene.text(x + 320, y + 10, formulas[name], anchor="end", muted=True)
+        scene.stream((x, level), (x + 320, level), role=STREAM)
+        left, right = (x + 46, x + 186) if post else (x + 46, x + 266)
+        scene.arrow((left, level - 4), (left, y + 44), (left + 24, y + 44))
+        start = left + 24
+        if not post:
+            scene.box(start, y + 31, 58, 26, "norm", role=VALUE, strength="full", bold=True)
+            scene.arrow((start + 58, y + 44), (start + 78, y + 44))
+            start += 78
+        scene.box(start, y + 31, 40, 26, "f", role=QUERY, radius=4, bold=True)
+        scene.arrow((start + 40, y + 44), (right, y + 44), (right, level - 13))
+        _plus(scene, right, level)
+        if post:
+            scene.box(right + 28, level - 13, 58, 26, "norm", role=VALUE, strength="full", bold=True)
+        base, pitch, wide = y + 134 + high, 320 / (sublayers + 1), 52.0
+        for k, (part, whole) in enumerate(bars[name]):
+            at = x + pitch * (k + 0.5)
+            if whole - part > 0.001:
+                scene.box(at - wide / 2, base - tall * whole, wide, tall * (whole - part), role=QUERY)
+            words = short(part)
+            scene.box(
+                at - wide / 2,
+                base - tall * part,
+                wide,
+                tall * part,
+                words if tall * part >= 15 else "",
+                role=STREAM,
+                strength="full",
+                bold=True,
+                size=min(scene.size, 13),
+            )
+            scene.text(at, base - tall * whole - 12, short(whole), muted=True)
+            scene.text(at, base + 14, f"{k}", muted=True)
+        scene.text(x + 160, base + 34, "sublayers passed", muted=True)
+
+    def legend(scene: Scene, y: Pixels) -> None:
+        scene.box(0, y, 20, 20, role=STREAM, strength="full")
+        scene.text(28, y + 10, "the input", anchor="start")
+        scene.box(116, y, 20, 20, role=QUERY)
+        scene.text(144, y + 10, "what was added", anchor="start")
+
+    wide = Scene(692, size=14.5)
+    panel(wide, 2, "post-norm", 0)
+    panel(wide, 370, "pre-norm", 0)
+    legend(wide, 190 + high)
+    wide.height = 212 + high
+    narrow = Scene(PHONE, size=13.5)
+    panel(narrow, 2, "post-norm", 0)
+    panel(narrow, 2, "pre-norm", 196 + high)
+    legend(narrow, 2 * high + 386)
+    narrow.height = 2 * high + 410
+    return Drawing(title, description, wide, narrow)
+
+
 def norm_axes(
     sentences: Sequence[Sequence[str]],
     features: int,
@@ -294,7 +396,8 @@ def normed_in_space(
     description = (
         "A plane seen from the side, with a circle in it; the direction (1, 1, 1) points up. Each token is a "
         "point above the plane, at the height of its mean. Subtracting the mean moves it straight down to "
-        f"the plane, dividing by the standard deviation along a ray from the centre to the circle: {told}."
+        "the plane, dividing by the standard deviation along a ray from the centre to the circle, whose "
+        f"radius is the root of 3: {told}."
     )
     high = 10.0  # a mean above this is drawn at a break
 
@@ -315,6 +418,11 @@ def normed_in_space(
             for t in range(73)
         ]
         scene.line(*ring, role=VALUE, width=2.5)
+        turn = math.radians(205)
+        rim = at((math.sqrt(3) * math.cos(turn), math.sqrt(3) * math.sin(turn)))
+        scene.line(at((0, 0)), rim, dashed=True)
+        middle = ((at((0, 0))[0] + rim[0]) / 2, (at((0, 0))[1] + rim[1]) / 2)
+        scene.text(middle[0], middle[1] - 12, "√3", muted=True)
         up, down = (centre, 40), at((0, 0))
         scene.arrow(down, up, width=1)
         scene.text(centre, 26, "(1, 1, 1)", muted=True)
@@ -397,7 +505,9 @@ def becoming_one(
     def written(share: Pixels) -> str:
         if share >= 0.005:
             return f"{100 * share:.0f}%"
-        return f"{100 * share:.1f}%" if share >= 0.0005 else "< 0.1%"
+        if share >= 0.0005:
+            return f"{100 * share:.1f}%"
+        return "< 0.1%" if share >= 1e-6 else "< 0.0001%"
 
     told = " ".join(
         f"{name}: {', '.join(written(share) for _, share in states)}." for name, states in panels.items()
@@ -457,14 +567,19 @@ def ways_back(layers: int, share: Any, *, title: str = "Every way back through t
         through = [f"J{layers - i}" for i, yes in enumerate(way) if yes]
         return f"{' then '.join(through) or 'past all layers'}: {size(way)}"
 
-    def size(way: Sequence[bool]) -> str:
-        return f"{left ** sum(way):.3f}".rstrip("0").rstrip(".")
+    def short(x: Pixels) -> str:
+        return f"{x:.3f}".rstrip("0").rstrip(".")
 
+    def size(way: Sequence[bool]) -> str:
+        return short(left ** sum(way))
+
+    total = short((1 + left) ** layers)
     description = (
         f"{len(ways)} ways for the gradient from the output, at the left, to the input, at the right, past "
         f"or through the Jacobians of {layers} layers, the last layer first. The first way, in full colour, "
         f"leads past all of them. If each Jacobian leaves {number(left, 1)} of the gradient, what comes "
-        f"through is {'; '.join(map(told, ways))}. Without skips only the last way is there."
+        f"through is {'; '.join(map(told, ways))}. If all point the same way they add up to {total}. Without "
+        "skips only the last way is there."
     )
 
     def layout(room: Pixels, size_of_type: Pixels) -> Scene:
@@ -485,7 +600,11 @@ def ways_back(layers: int, share: Any, *, title: str = "Every way back through t
             end = (room - last + 12, y)
             scene.arrow((start, y), end, role=STREAM if direct else None, width=5 if direct else 1.5)
             scene.text(room, y, size(way), anchor="end", bold=direct)
-        scene.height = 40 + len(ways) * tall - 12
+        y = 40 + len(ways) * tall
+        scene.line((room - last + 12, y - 16), (room, y - 16))
+        scene.text(begin, y + 2, "the sum, if all point the same way", anchor="start", muted=True)
+        scene.text(room, y + 2, total, anchor="end", bold=True)
+        scene.height = y + 14
         return scene
 
     return Drawing(title, description, layout(480, 15), layout(PHONE, 13.5))

@@ -42,7 +42,7 @@ def token_differences(shares: Mapping[str, Tensor]) -> BookFigure:
         axis.semilogy(share.clamp(min=FLOOR).tolist(), dash, color=colour, label=name)
     axis.axhspan(FLOOR / 50, FLOOR, color="#EEEEEE", zorder=0)
     axis.text(len(share) - 1, FLOOR / 7, "rounding", color=GREY, ha="right", va="center")
-    axis.set(xlabel="blocks passed", ylabel="share of differences", ylim=(FLOOR / 50, 9))
+    axis.set(xlabel="blocks passed", ylabel="own share", ylim=(FLOOR / 50, 9))
     axis.legend(loc="center right", bbox_to_anchor=(1.0, 0.36))
     return figure
 
@@ -89,7 +89,7 @@ def activations(x: Tensor, curves: Mapping[str, Tensor]) -> BookFigure:
 def placements(
     shares: Mapping[str, Tensor], sizes: Mapping[str, Tensor], inputs: Mapping[str, Tensor]
 ) -> BookFigure:
-    """Above, the share of differences block by block; below, the size of the residual stream.
+    """Above, the tokens' own share block by block; below, the size of the residual stream.
 
     Args:
         shares: from a name in `PLACEMENTS` to ||X - mean|| / ||X|| before block 1 and after each block.
@@ -102,12 +102,11 @@ def placements(
         above.semilogy(share.tolist(), dash, color=colour, label=name)
         below.plot(sizes[name].tolist(), dash, color=colour)
     for name, left in inputs.items():
-        above.semilogy(left.tolist(), "--", color=PLACEMENTS[name][0], linewidth=1)
-    if inputs:
-        above.plot([], [], "--", color=BLACK, linewidth=1, label="input, by formula")
-    above.set(ylabel="share of differences")
+        colour = PLACEMENTS[name][0]
+        above.semilogy(left.tolist(), "--", color=colour, linewidth=1, label=f"{name}: input's part")
+    above.set(ylabel="own share")
     legend_above(above)
-    below.set(xlabel="blocks passed", ylabel="size of the stream", ylim=(0, None))
+    below.set(xlabel="blocks passed", ylabel="size of the stream\n(root mean square)", ylim=(0, None))
     return figure
 
 
@@ -167,6 +166,6 @@ def training_curves(
     above.axhline(unigram, color=GREY, linewidth=1)
     above.text(steps[-1], unigram + 0.07, "unigram", color=GREY, ha="right", va="bottom")
     above.set(ylabel="loss (nats\nper character)", ylim=(2.3, 4.2))
-    below.set(xlabel="training step", ylabel="share of differences")
+    below.set(xlabel="training step", ylabel="own share")
     legend_above(above)
     return figure

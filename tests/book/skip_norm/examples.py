@@ -11,6 +11,10 @@ def placements(**changes):
     return skip_norm.placements(**changes)
 
 
+def input_left(**changes):
+    return skip_norm.input_left(**({"variance": 0.5, "sublayers": 3} | changes))
+
+
 def norm_axes(**changes):
     sentences = [["the", "cat", "sat"], ["we", "go", "home"]]
     return skip_norm.norm_axes(**({"sentences": sentences, "features": 4, "entry": (0, 1, 2)} | changes))
@@ -35,6 +39,7 @@ def ways_back(**changes):
 EXAMPLES = (
     block,
     placements,
+    input_left,
     norm_axes,
     normed_in_space,
     becoming_one,
