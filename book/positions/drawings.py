@@ -13,7 +13,7 @@ TURN = 2 * math.pi
 LOWERED = "₀₁₂₃₄₅₆₇₈₉"
 
 
-def three_places(tokens: Sequence[str], *, title: str = "Three places where order can come in") -> Drawing:
+def three_places(tokens: Sequence[str], *, title: str = "Three points where order can come in") -> Drawing:
     """Tokens, queries and keys, scores, mask: the way to the weights, and which method enters where.
 
     Args:
@@ -26,13 +26,13 @@ def three_places(tokens: Sequence[str], *, title: str = "Three places where orde
     tokens = listed(tokens, "tokens")
     description = (
         f"The way from the tokens {' '.join(tokens)} to attention weights: tokens, D numbers each; queries "
-        "and keys, Dh numbers each; scores, N by S; the mask; the softmax. Order can enter at three places. "
+        "and keys, Dh numbers each; scores, N by N; the mask; the softmax. Order can enter at three points. "
         "1, in the tokens: add a vector, learned or sinusoidal. 2, in the scores: rotary turns queries and "
         "keys, a relative bias or ALiBi adds a number. 3, in the mask: a causal mask says who comes before "
         "whom."
     )
     stages = ("tokens", "queries, keys", "scores", "mask", "softmax")
-    shapes = ("D", "D_{h}", "N × S", "N × S")
+    shapes = ("D", "D_{h}", "N × N", "N × N")
     entries = (  # stage, heading, what is done, methods
         (0, "1 In the tokens", "add a vector:", ("learned", "sinusoidal")),
         (1, "2 In the scores", "turn both:", ("rotary",)),
@@ -262,7 +262,7 @@ def turned_by_hand(
         scene.line((x - radius - 10, y), (x + radius + 10, y), opacity=0.3)
         scene.line((x, y - radius - 10), (x, y + radius + 10), opacity=0.3)
         start = math.pi / 2 - math.atan2(q[1], q[0])
-        scene.sector(x, y, 0.34 * math.hypot(*q) * unit, start, start - turns[i], role=WEIGHTS, shade=1.0)
+        scene.sector(x, y, 0.34 * math.hypot(*q) * unit, start, start - turns[i], role=QUERY, shade=0.35)
         scene.line((x, y), (x + q[0] * unit, y - q[1] * unit), width=2, opacity=0.6)
         for (a, b), role, word in ((turned, QUERY, "q turned"), (k, KEY, "k")):
             scene.arrow((x, y), (x + a * unit, y - b * unit), role=role, width=3)
@@ -373,6 +373,7 @@ def swept_angles(
     trained: int,
     read: int,
     *,
+    shown: Sequence[int] | None = None,
     marked: int | None = None,
     title: str = "What each hand has seen in training",
 ) -> Drawing:
@@ -382,6 +383,7 @@ def swept_angles(
         speeds: w, in radians a place, one for each hand.
         trained: the length of the training; its largest offset is one less.
         read: the length that is read.
+        shown: the hands that are drawn, by number; all of them if none is named.
         marked: the hand whose name is bold.
         title: what it shows.
 
@@ -389,6 +391,8 @@ def swept_angles(
         ValueError: if there is no hand, or no more is read than was trained.
     """
     speeds = listed(speeds, "speeds")
+    hands = listed(range(len(speeds)) if shown is None else shown, "shown")
+    speeds = [speeds[i] for i in hands]
     if not 0 < trained < read:
         raise ValueError(f"expected 0 < trained < read, got {trained} and {read}")
     seen = [(trained - 1) * w for w in speeds]
@@ -400,7 +404,7 @@ def swept_angles(
 
     said = "; ".join(
         f"hand {i}: {degrees(a)} in training, {degrees(b)} at {read}"
-        for i, (a, b) in enumerate(zip(seen, reached, strict=True))
+        for i, a, b in zip(hands, seen, reached, strict=True)
     )
     description = (
         f"A clock face for each of {len(speeds)} hands. Tinted is what the hand sweeps for offsets 0 to "
@@ -414,16 +418,16 @@ def swept_angles(
         scene = Scene(columns * cell, rows * tall + 26, size=size)
         for i, (w, a, b) in enumerate(zip(speeds, seen, reached, strict=True)):
             x, y = (i % columns + 0.5) * cell, i // columns * tall + radius + above
-            name = [f"w{LOWERED[i]} =", f"{w:.2g}"]
+            name, bold = [f"w{LOWERED[hands[i]]} =", f"{w:.2g}"], hands[i] == marked
             for j, line in enumerate(name if split else [" ".join(name)]):
-                scene.text(x, y - radius - above + 10 + 17 * j, line, bold=i == marked)
+                scene.text(x, y - radius - above + 10 + 17 * j, line, bold=bold)
             scene.sector(x, y, radius, 0, min(a, TURN), role=WEIGHTS, shade=1.0)
             if a < TURN:
                 scene.sector(x, y, radius, a, min(b, TURN), hatched=True)
             scene.face(x, y, radius)
             if a < TURN:
                 scene.line((x, y), (x + radius * math.sin(a), y - radius * math.cos(a)), width=3, opacity=0.8)
-            scene.text(x, y + radius + 16, degrees(a), bold=i == marked)
+            scene.text(x, y + radius + 16, degrees(a), bold=bold)
             scene.text(x, y + radius + 35, f"to {degrees(b)}", muted=True)
         y, x = rows * tall + 12, 2.0
         for word, hatched in ((f"offsets 0–{trained - 1}", False), (f"{trained}–{read - 1}", True)):

@@ -143,31 +143,69 @@ def loss_against_position(
     positions: Sequence[float],
     runs: Mapping[str, Float[Tensor, "seeds P"]],
     trained_to: int,
-    zoom: tuple[float, float],
+    zoom: tuple[float, float] | None = None,
 ) -> BookFigure:
-    """Loss against position, each run faint and the mean of runs bold: all of it, and the lower part again.
+    """Loss against position, each run faint and the mean of runs bold: all of it, and a part again if asked.
 
     Args:
         positions: the middle of each bin.
         runs: from a method of `POSITIONS` to its losses, a row a seed.
         trained_to: the length L of training, marked by a dotted line.
-        zoom: the range of losses of the lower panel.
+        zoom: the range of losses of a lower panel.
     """
-    figure, (whole, near) = new_figure(2, 1, height=6.4, sharex=True)
-    for axis in (whole, near):
+    panels = 1 if zoom is None else 2
+    figure, grid = new_figure(panels, 1, height=3.2 * panels, sharex=True, squeeze=False)
+    axes = list(grid[:, 0])
+    for axis in axes:
         for name, losses in runs.items():
             colour, marker = POSITIONS[name]
             axis.plot(positions, losses.T, color=colour, linewidth=0.8, alpha=0.5)
             axis.plot(positions, losses.mean(dim=0), color=colour, marker=marker, markersize=6)
         axis.axvline(trained_to + 0.5, color=GREY, linewidth=1, linestyle=":")
         axis.set_ylabel("loss (nats per character)")
+    whole, near = axes[0], axes[-1]
     top = max(float(losses.max()) for losses in runs.values())
     whole.text(trained_to - 3, 0.97 * top, "trained", color=GREY, ha="right", va="top")
-    near.set(ylim=zoom, xlabel="characters read")
+    near.set_xlabel("characters read")
     near.set_xticks([trained_to * i for i in range(5) if trained_to * i <= max(positions) + trained_to])
     ends = {name: float(losses[:, -1].mean()) for name, losses in runs.items()}
     _name_at_the_end(whole, ends)
+    if zoom is None:
+        return figure
+    near.set_ylim(zoom)
     _name_at_the_end(near, {name: end for name, end in ends.items() if zoom[0] <= end <= zoom[1]})
     leaving = {name: losses for name, losses in runs.items() if bool((losses[:, -1] > zoom[1]).all())}
     _name_where_it_leaves(near, positions, leaving)
+    return figure
+
+
+@book_style
+def clamped_hand(speed: float, trained: int, read: int, stops: Sequence[float]) -> BookFigure:
+    """The angle of one hand against the offset: as it turns, and standing still beyond the trained length.
+
+    Args:
+        speed: w, in radians a place.
+        trained: the length of the training; from this offset on a clamped hand stands still.
+        read: the length that is read.
+        stops: the angles at which it is clamped, in degrees.
+    """
+    figure, axis = new_figure(height=2.8)
+    offsets = torch.arange(read)
+    angles = torch.rad2deg(offsets * speed)
+    axis.axhspan(0, float(angles[trained - 1]), color=GREY, alpha=0.15, linewidth=0)
+    axis.text(0.78 * read, float(angles[trained - 1]) - 8, "angles met in training", ha="right", va="top")
+    for turn in range(int(angles[-1] // 360) + 1):  # a line for each time round
+        part = (angles // 360).int() == turn
+        axis.plot(offsets[part], angles[part] % 360, color=BLUE, linewidth=2)
+    axis.text(0.5 * read, 270, "as trained", color=BLUE, ha="right", va="center")
+    for stop, (colour, dashes) in zip(stops, HEADS[1:], strict=False):
+        held = [trained, read - 1]
+        axis.plot(held, [stop, stop], dashes, color=colour, linewidth=2)
+        early = math.radians(stop) < trained * speed  # the turning hand is above it at first, below it later
+        x, side = (trained + 4, "left") if early else (0.98 * read, "right")
+        axis.text(x, stop + 8, f"clamped at {stop:g}°", color=colour, ha=side, va="bottom")
+    axis.axvline(trained - 0.5, color=GREY, linewidth=1, linestyle=":")
+    axis.set(xlabel="offset $n - s$", ylabel="angle of the hand", ylim=(-12, 372), xlim=(0, read))
+    axis.set_xticks(range(0, read + 1, trained))
+    axis.set_yticks(range(0, 361, 90), [f"{angle}°" for angle in range(0, 361, 90)])
     return figure

@@ -21,6 +21,7 @@ def figures():
         "loss_against_position": plots.loss_against_position(
             [8.5, 24.5], RUNS, trained_to=16, zoom=(1.5, 2.5)
         ),
+        "clamped_hand": plots.clamped_hand(0.1, trained=16, read=80, stops=[0.0, 150.0]),
     }
 
 
@@ -66,6 +67,22 @@ def test_loss_shows_each_run_and_their_mean_in_both_panels():
             for wanted in (*losses, losses.mean(dim=0)):
                 assert any(torch.allclose(torch.tensor(y).float(), wanted) for y in drawn if len(y) == 2)
     assert FIGURES["loss_against_position"].axes[1].get_ylim() == (1.5, 2.5)
+
+
+def test_without_a_zoom_the_loss_has_one_panel():
+    (axis,) = plots.loss_against_position([8.5, 24.5], RUNS, trained_to=16).axes
+    assert axis.get_xlabel()
+    assert {"rotary", "ALiBi"} < {t.get_text() for t in axis.texts}
+
+
+def test_a_clamped_hand_stands_still_beyond_the_training():
+    (axis,) = FIGURES["clamped_hand"].axes
+    first, again, *held, _ = (tuple(map(float, line.get_ydata())) for line in axis.lines)
+    assert first[1] == pytest.approx(5.7296, abs=1e-3)  # degrees a place
+    assert max(first + again) < 360
+    assert again[0] < first[-1]
+    assert held == [(0, 0), (150, 150)]
+    assert all(tuple(line.get_xdata()) == (16, 79) for line in axis.lines[2:4])
 
 
 def test_each_line_is_named_at_its_end_and_names_do_not_touch():

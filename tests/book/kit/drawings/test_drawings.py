@@ -660,6 +660,9 @@ def test_angles_not_seen_in_training_are_hatched():
         assert len(paths) == 5  # the three fast hands have seen every angle
         assert "114°" in words(svg)
         assert "to 462°" in words(svg)
+    for svg in layouts(examples.swept_angles(shown=[0, 3])):
+        assert len([p for p in svg.iter(f"{SVG}path") if "url(" in p.get("fill", "")]) == 1
+        assert {"114°", "w₃ =", "w₃ = 0.032"} & set(words(svg)) > {"114°"}
 
 
 def test_what_changed_is_in_colour():
