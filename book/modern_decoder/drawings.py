@@ -23,7 +23,7 @@ OLD: Rows = (  # a box or a plus, whether it is new, and the numbers that leave 
 NEW: Rows = (
     ("token", False, ""),
     ("RMSNorm", True, "D"),
-    ("q, fewer k, v", True, "D + 2H_{kv}D_{h}"),
+    ("q, fewer k, v", True, "D + H_{kv}D_{h}"),
     ("QK-norm", True, ""),
     ("rotation", True, ""),
     ("average, Ω_{o}", False, "D"),
@@ -32,7 +32,7 @@ NEW: Rows = (
     ("SwiGLU, 8D/3", True, "D"),
     ("+", False, ""),
 )
-PASSED = ("QK-norm", "rotation")  # queries and keys alone go through these
+PASSED, VALUES = ("QK-norm", "rotation"), "H_{kv}D_{h}"  # queries and keys alone go through these
 
 
 def two_blocks(*, title: str = "GPT-2's block, and one of today") -> Drawing:
@@ -45,7 +45,7 @@ def two_blocks(*, title: str = "GPT-2's block, and one of today") -> Drawing:
     description = (
         f"Two columns of boxes beside their streams. Left, GPT-2: {said(OLD)}. Right, a block of today, "
         f"what is new in full colour: {said(NEW)}. A plus adds what stands above it to the stream. "
-        f"An arrow leads the values v past {' and '.join(PASSED)}."
+        f"An arrow leads the values v (HkvDh numbers) past {' and '.join(PASSED)}."
     )
 
     def column(scene: Scene, x: Pixels, room: Pixels, rows: Rows, height: Pixels) -> None:
@@ -75,7 +75,7 @@ def two_blocks(*, title: str = "GPT-2's block, and one of today") -> Drawing:
             if spared and rows[i - 1][0] not in PASSED:
                 past = sum(name in PASSED for name, _, _ in rows)
                 scene.arrow((x + room - 14, y - gap), (x + room - 14, y + past * (30 + gap)))
-                scene.text(x + room - 5, y + 15, "v", muted=True)
+                scene.text(x + room - 22, y + 30 + gap / 2, f"v: {VALUES}", anchor="end", muted=True)
 
     def layout(room: Pixels, apart: Pixels, size: Pixels) -> Scene:
         scene = Scene(room, size=size)
@@ -195,23 +195,30 @@ def shared_heads(
 
 
 def latent(
-    d_model: int, d_latent: int, n_heads: int, *, title: str = "One latent a token, in two orders"
+    d_model: int,
+    d_latent: int,
+    d_rotary: int,
+    n_heads: int,
+    *,
+    title: str = "One latent a token, in two orders",
 ) -> Drawing:
     """Latent attention of one head: keys and values made of the latent, or the query moved to it.
 
     Args:
         d_model: D.
         d_latent: the width of the latent.
+        d_rotary: the width of the rotary key.
         n_heads: H.
         title: what it shows.
     """
     description = (
         f"Two columns, both for head h of {n_heads}. Each begins with a token x, {d_model} numbers, of which "
-        f"the map Ωc makes the latent c, {d_latent} numbers: only it is kept. Left, expanded: Ωk makes the "
-        "head's key of c and Ωv its value; the query q meets the key, which gives the weights, and values "
-        "are averaged with them. Right, absorbed: the transposed Ωk is applied to the query instead, which "
-        "then meets the latent itself; one arrow leads from the latents to the weights, as keys, and another "
-        "to the average, as values: latents are averaged, and Ωv is applied to the average, once."
+        f"maps make the latent c, {d_latent} numbers, and beside it the rotary key r, {d_rotary} numbers: "
+        "only these are kept, and in both columns an arrow leads from r to the weights. Left, expanded: Ωk "
+        "makes the head's key of c and Ωv its value; the query q meets the key, which gives the weights, and "
+        "values are averaged with them. Right, absorbed: the transposed Ωk is applied to the query instead, "
+        "which then meets the latent itself; one arrow leads from the latents to the weights, as keys, and "
+        "another to the average, as values: latents are averaged, and Ωv is applied to the average, once."
     )
 
     def read(scene: Scene, x: Pixels, top: Pixels, left: Pixels, what: tuple[str, str], *at: Pixels) -> None:
@@ -219,7 +226,7 @@ def latent(
         scene.line((x, top), (x, at[-1]))
         for words, y in zip(what, at, strict=True):
             scene.arrow((x, y), (left, y))
-            scene.text((x + left) / 2, y - 9, words, muted=True)
+            scene.text((x + left) / 2, y - 10, words, muted=True)
 
     def panel(scene: Scene, x: Pixels, y: Pixels, each: Pixels, name: str) -> None:
         a, b, w = x + each * 0.25, x + each * 0.75, each * 0.44
@@ -227,14 +234,23 @@ def latent(
         scene.text(x + each / 2, y + 10, name, bold=True)
         scene.token(a, y + 26, "query q", w, role=QUERY)
         scene.token(b, y + 26, "token x", w, role=STREAM)
+        thin, end = 34.0, right + w  # the rotary key stands at the right end, the latent takes the rest
+        w_c, r = w - thin - 6, end - thin / 2
+        b = right + w_c / 2
         scene.arrow((b, y + 56), (b, y + 66))
-        scene.map(right, y + 66, w, 30, "Ω_{c}")
+        scene.map(right, y + 66, w_c, 30, "Ω_{c}")
         scene.arrow((b, y + 96), (b, y + 112))
-        scene.box(right, y + 112, w, 30, "latent c", role=KEY, strength="full", radius=5)
+        scene.box(right, y + 112, w_c, 30, "latent c", role=KEY, strength="full", radius=5)
+        scene.arrow((r, y + 56), (r, y + 66))
+        scene.map(end - thin, y + 66, thin, 30, "Ω_{kr}")
+        scene.arrow((r, y + 96), (r, y + 112))
+        scene.box(end - thin, y + 112, thin, 30, "r", role=KEY, strength="full", radius=5)
+        reads = y + (231 if name == "expanded" else 184)  # below the keys' arrow, in the same weights
+        scene.arrow((r, y + 142), (r, reads), (a + w / 2 + 2, reads), role=KEY)
         if name == "expanded":
             scene.arrow((b, y + 142), (b, y + 160))
-            scene.box(right, y + 160, w, 30, "Ω_{k} c and Ω_{v} c", role=KEY, radius=5)
-            read(scene, b, y + 190, a + w / 2 + 2, ("keys", "values"), y + 223, y + 276)
+            scene.box(right, y + 160, w_c, 30, "Ω_{k} c, Ω_{v} c", role=KEY, radius=5)
+            read(scene, b, y + 190, a + w / 2 + 2, ("keys", "values"), y + 216, y + 276)
             scene.arrow((a, y + 56), (a, y + 208))
             scene.box(left, y + 208, w, 30, "weights", role=WEIGHTS, radius=5)
             scene.arrow((a, y + 238), (a, y + 261))
@@ -243,7 +259,7 @@ def latent(
         scene.arrow((a, y + 56), (a, y + 112))
         scene.box(left, y + 112, w, 30, "Ω_{k}^{T} q", role=QUERY, radius=5)
         scene.arrow((a, y + 142), (a, y + 160))
-        read(scene, b, y + 142, a + w / 2 + 2, ("as keys", "as values"), y + 175, y + 223)
+        read(scene, b, y + 142, a + w / 2 + 2, ("keys", "values"), y + 169, y + 223)
         scene.box(left, y + 160, w, 30, "weights", role=WEIGHTS, radius=5)
         scene.arrow((a, y + 190), (a, y + 208))
         scene.box(left, y + 208, w, 30, "average of c", role=VALUE, radius=5)
@@ -256,7 +272,8 @@ def latent(
         for i, name in enumerate(("expanded", "absorbed")):
             panel(scene, i * (each + 40) if across else 0, 0 if across else i * 316, each, name)
         bottom = 291 if across else 607
-        scene.text(room / 2, bottom + 20, f"kept for a token: the latent, {d_latent} numbers", muted=True)
+        kept = f"kept for a token: c and r, {d_latent} + {d_rotary} numbers"
+        scene.text(room / 2, bottom + 20, kept, muted=True)
         scene.height = bottom + 30
         return scene
 
@@ -335,6 +352,7 @@ def steps_of(
     gradient: Sequence[Sequence[Pixels]],
     steps: Sequence[tuple[str, Sequence[Sequence[Pixels]]]],
     *,
+    token: Sequence[Pixels] | None = None,
     title: str = "Where three steps move the tokens of the unit circle",
 ) -> Drawing:
     """The unit circle under matrices 2 x 2, each scaled so that its furthest point lies at 1.
@@ -342,6 +360,7 @@ def steps_of(
     Args:
         gradient: G, for the description.
         steps: name and matrix of each step.
+        token: two numbers, a direction; an arrow shows how far the token of length 1 there is moved.
         title: what it shows.
 
     Raises:
@@ -357,8 +376,13 @@ def steps_of(
         radii = [math.hypot(*p) for p in points]
         if not max(radii):
             raise ValueError("a step of zero moves nothing")
-        curves.append((name, [[a / max(radii) for a in p] for p in points], min(radii) / max(radii)))
-    narrow = "; ".join(f"{name}: the nearest at {number(least, 2)}" for name, _, least in curves)
+        moved = None
+        if token is not None:
+            size = math.hypot(*token) * max(radii)
+            moved = [sum(a * x for a, x in zip(row, token, strict=True)) / size for row in matrix]
+        curves.append((name, [[a / max(radii) for a in p] for p in points], min(radii) / max(radii), moved))
+    narrow = "; ".join(f"{name}: the nearest at {number(least, 2)}" for name, _, least, _ in curves)
+    arrows = "; ".join(f"{name}: {number(math.hypot(*to), 2)}" for name, _, _, to in curves if to)
     given = ", ".join("(" + ", ".join(number(a, 1) for a in row) + ")" for row in gradient)
     description = (
         "Panels with a dashed unit circle and the closed curve on which a step puts the tokens of the "
@@ -366,12 +390,14 @@ def steps_of(
         f"1. {narrow}. "
         "Only the last curve is the circle itself."
     )
+    if arrows:
+        description += f" An arrow shows how far one token is moved. {arrows}."
 
     def layout(room: Pixels, columns: int, size: Pixels) -> Scene:
         scene = Scene(room, size=size)
         each = room / columns
         radius = min(each / 2 - 14, 78)
-        for i, (name, points, least) in enumerate(curves):
+        for i, (name, points, least, moved) in enumerate(curves):
             x, y = (i % columns + 0.5) * each, 30 + radius + i // columns * (2 * radius + 66)
             scene.text(x, y - radius - 16, name, bold=True)
             circle = [(x + radius * math.cos(t / 6), y + radius * math.sin(t / 6)) for t in range(39)]
@@ -379,6 +405,9 @@ def steps_of(
                 scene.line(a, b)
             role: Role = QUERY if least > 0.999 else STREAM
             scene.line(*((x + radius * a, y - radius * b) for a, b in points), role=role, width=3)
+            if moved:
+                to = (x + radius * moved[0], y - radius * moved[1])
+                scene.arrow((x, y), to, role=VALUE, width=2.5)
             scene.text(x, y + radius + 18, f"least {number(least, 2)}", muted=True)
         rows_of = math.ceil(len(curves) / columns)
         scene.height = 30 + 2 * radius + 30 + (rows_of - 1) * (2 * radius + 66)

@@ -56,7 +56,9 @@ def _rungs(axis: Axes, title: str, names: Sequence[str], rungs: Mapping[str, Seq
     means = [sum(losses) / len(losses) for losses in rungs.values()]
     places = [names.index(name) for name in rungs]
     axis.axvline(means[0], color=GREY, linestyle=":", linewidth=1.5)
-    axis.plot(means, places, color=SKY, linewidth=1.2, zorder=1)
+    at = dict(zip(places, means, strict=True))  # the line breaks where a rung is missing
+    path = [at.get(place, float("nan")) for place in range(max(places) + 1)]
+    axis.plot(path, range(len(path)), color=SKY, linewidth=1.2, zorder=1)
     for place, losses in zip(places, rungs.values(), strict=True):
         axis.plot(losses, [place] * len(losses), "o", color=BLUE, markersize=4)
     axis.plot(means, places, "|", color=BLACK, markersize=14)

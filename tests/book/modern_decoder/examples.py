@@ -18,7 +18,7 @@ def shared_heads(**changes):
 
 
 def latent(**changes):
-    return modern_decoder.latent(**({"d_model": 128, "d_latent": 48, "n_heads": 4} | changes))
+    return modern_decoder.latent(**({"d_model": 128, "d_latent": 48, "d_rotary": 16, "n_heads": 4} | changes))
 
 
 def experts(**changes):
@@ -29,7 +29,7 @@ def experts(**changes):
 def steps_of(**changes):
     G, root = [[3, 0], [4, 5]], 5**0.5
     steps = [("G", G), ("sign(G)", [[1, 0], [1, 1]]), ("UVᵀ", [[2 / root, -1 / root], [1 / root, 2 / root]])]
-    return modern_decoder.steps_of(**({"gradient": G, "steps": steps} | changes))
+    return modern_decoder.steps_of(**({"gradient": G, "steps": steps, "token": [1, -1]} | changes))
 
 
 def what_came_since():
