@@ -16,6 +16,52 @@ def _strength(chosen: bool) -> Strength:
     return "full" if chosen else "pale"
 
 
+def one_average(
+    names: Sequence[str],
+    pairs: Sequence[Sequence],
+    *,
+    title: str = "One average, and the difference",
+) -> Drawing:
+    """Pairs of numbers, the average of each with even weights, and the difference that is asked for.
+
+    Args:
+        names: whose the two numbers are.
+        pairs: the numbers.
+        title: what it shows.
+
+    Raises:
+        ValueError: if there is no pair, or one of them is none.
+    """
+    names = listed(names, "names", 2)
+    found = [listed(pair, "pair", 2) for pair in listed(pairs, "pairs")]
+    if not found:
+        raise ValueError("pairs: expected at least one, got 0")
+    read = [(number(a, 0), number(b, 0), number((a + b) / 2, 0), number(a - b, 0)) for a, b in found]
+    description = "Each pair is read with weights of one half. " + " ".join(
+        f"{names[0]} {a}, {names[1]} {b}: average {average}, difference {answer}."
+        for a, b, average, answer in read
+    )
+
+    def layout(room: Pixels, label: Pixels, across: int, size: Pixels) -> Scene:
+        scene, column = Scene(room, size=size), (room - label) / across
+        for n, (a, b, average, answer) in enumerate(read):
+            x, y = label + (n % across + 0.5) * column, 222.0 * (n // across)
+            for name, age, to in zip(names, (a, b), (x - 0.21 * column, x + 0.21 * column), strict=True):
+                scene.text(to, y + 10, name)
+                scene.token(to, y + 22, age, 0.36 * column, 30, role=VALUE)
+                scene.line((to, y + 54), (x, y + 92), role=WEIGHTS, width=6)
+            scene.token(x, y + 90, average, 56, 32, role=VALUE, strength="full")
+            scene.arrow((x, y + 124), (x, y + 162), label="?")
+            scene.token(x, y + 164, answer, 56, 32, role=STREAM, strength="full", bold=True)
+            if n % across == 0:
+                for words, at in (("age", 37), ("average", 106), ("answer", 180)):
+                    scene.text(0, y + at, words, anchor="start", muted=True)
+        scene.height = 222 * ((len(read) - 1) // across) + 198
+        return scene
+
+    return Drawing(title, description, layout(620, 76, 4, 15), layout(PHONE, 64, 2, 14))
+
+
 def layer(tokens: Sequence[str], weights: Sequence[Any], *, title: str = "A layer of heads") -> Drawing:
     """From tokens to queries, keys and values, through the heads, to the stack and the last map.
 
@@ -33,11 +79,11 @@ def layer(tokens: Sequence[str], weights: Sequence[Any], *, title: str = "A laye
     maps = [table(A, f"the weights of head {h + 1}", n, n) for h, A in enumerate(listed(weights, "heads", 2))]
     description = (
         f"The tokens {' '.join(tokens)} are the columns of X, D by N. Three maps, each D by D, make Q, K and "
-        "V of them. Each is split into two heads of Dh rows. Head 1 gets Q1, K1 and V1. The scores of Q1 and "
-        "K1 are divided by the root of Dh; softmax makes the weights A1, S by N, of them, which are drawn "
-        "transposed: a row for each query, a column for each key. Y1, Dh by N, is V1 times A1. Head 2 does "
-        "the same with its own rows. Y1 and Y2 are stacked to D by N again, and the map Ωo, D by D, mixes "
-        "them: one output for each token."
+        "V of them. Each is split into two heads of Dh rows. Head 1 gets Q1, K1 and V1. The scores, K1 "
+        "transposed times Q1, are divided by the root of Dh; softmax makes the weights A1, S by N, of them, "
+        "which are drawn transposed: a row for each query, a column for each key. Y1, Dh by N, is V1 times "
+        "A1. Head 2 does the same with its own rows. Y1 and Y2 are stacked to D by N again, and the map Ωo, "
+        "D by D, mixes them: one output for each token."
     )
 
     def layout(room: Pixels, size: Pixels) -> Scene:
@@ -72,7 +118,7 @@ def layer(tokens: Sequence[str], weights: Sequence[Any], *, title: str = "A laye
             left = h * (half + 12)
             scene.arrow((left + half / 2, y + 10), (left + half / 2, y + 30))
             _head(scene, left, y + 30, half, h, maps[h])
-        y += 30 + 232
+        y += 30 + 248
         for h in (0, 1):
             scene.arrow((h * (half + 12) + half / 2, y - 10), (middle + (2 * h - 1) * block / 3, y + 16))
             scene.box(
@@ -93,9 +139,9 @@ def layer(tokens: Sequence[str], weights: Sequence[Any], *, title: str = "A laye
 
 
 def _head(scene: Scene, x: Pixels, y: Pixels, room: Pixels, h: int, A: Sequence[Sequence]) -> None:
-    """One head in its frame, 222 px tall: query and key give weights, weights and value the output."""
+    """One head in its frame, 238 px tall: query and key give weights, weights and value the output."""
     strength, centre = _strength(h == 0), x + room / 2
-    scene.box(x, y, room, 222, radius=8, strength="plain")
+    scene.box(x, y, room, 238, radius=8, strength="plain")
     scene.text(centre, y + 14, f"head {h + 1}", bold=True)
     step = min((room - 8) / 3, 78)
     xs = [centre + (i - 1) * step for i in range(3)]
@@ -104,17 +150,18 @@ def _head(scene: Scene, x: Pixels, y: Pixels, room: Pixels, h: int, A: Sequence[
         scene.box(at - step / 2 + 3, y + 28, step - 6, 26, words, role=role, strength=strength)
     weigh, cell = (xs[0] + xs[1]) / 2, 52 / len(A)
     for at in xs[:2]:
-        scene.arrow((at, y + 54), (weigh + (at - weigh) / 2, y + 70))
-    scene.text(weigh, y + 79, "÷ √D_{h}, softmax", size=13)
+        scene.arrow((at, y + 54), (weigh + (at - weigh) / 2, y + 68))
+    scene.text(weigh, y + 78, f"K_{{{h + 1}}}^{{T}}Q_{{{h + 1}}} ÷ √D_{{h}}", size=13)
+    scene.text(weigh, y + 95, "softmax", size=13)
     for i, row in enumerate(A):
         for j, weight in enumerate(row):
-            place = weigh - 26 + j * cell, y + 91 + i * cell
+            place = weigh - 26 + j * cell, y + 107 + i * cell
             scene.box(*place, cell, cell, role=WEIGHTS, shade=1.6 * weight)
-    scene.text(weigh, y + 154, f"A_{{{h + 1}}} transposed", size=13)
-    scene.arrow((weigh, y + 165), (weigh, y + 184))
-    scene.arrow((xs[2], y + 54), (xs[2], y + 184))
+    scene.text(weigh, y + 170, f"A_{{{h + 1}}} transposed", size=13)
+    scene.arrow((weigh, y + 181), (weigh, y + 200))
+    scene.arrow((xs[2], y + 54), (xs[2], y + 200))
     left, right = xs[0] - step / 2 + 3, xs[2] + step / 2 - 3
-    scene.box(left, y + 185, right - left, 26, f"Y_{{{h + 1}}}", role=VALUE, strength=strength)
+    scene.box(left, y + 201, right - left, 26, f"Y_{{{h + 1}}}", role=VALUE, strength=strength)
 
 
 def who_asks(
@@ -352,17 +399,21 @@ def one_below_another(
     maps: Any,
     tokens: Any,
     names: Sequence[str],
+    last: Any,
+    stack: Any,
     *,
     unit: str = "",
     digits: int = 0,
     title: str = "The maps of all heads are one matrix",
 ) -> Drawing:
-    """Two heads' query maps, one below another, times the tokens: the queries of both heads at once.
+    """Two heads' query maps, one below another, times the tokens; below, the last map times the heads' stack.
 
     Args:
         maps: (D, D), the maps of two heads one below another.
         tokens: (D, N), a token in each column.
         names: a word for each token.
+        last: (D, D), the last map: a block of columns for each head.
+        stack: (D,), what the heads return for the last token, one below another.
         unit: what the numbers of the maps and of the queries are multiples of.
         digits: decimals of the numbers.
         title: what it shows.
@@ -381,6 +432,8 @@ def one_below_another(
         for row in W
     ]
     Dh = D // 2
+    W_o, Y = table(last, "the last map", D, D), listed(stack, "the stack", D)
+    out = [math.fsum(w * y for w, y in zip(row, Y, strict=True)) for row in W_o]
 
     def told(rows: Sequence[Sequence]) -> str:
         return "; ".join(" ".join(number(value, digits) for value in row) for row in rows)
@@ -393,20 +446,24 @@ def one_below_another(
         f"A matrix of {D} by {D}. Its upper {Dh} rows are the query map of head 1, {told(W[:Dh])}, and "
         f"its lower {Dh} that of head 2, {told(W[Dh:])}. Times X, a token a column, {told(X)}, it gives "
         f"{D} by {N}: above the queries of head 1, {told(Q[:Dh])}, below those of head 2, {told(Q[Dh:])}. "
-        f"Column by column, {asked}.{multiples}"
+        f"Column by column, {asked}.{multiples} Below, the last map, {told(W_o)}: its left {Dh} "
+        f"columns are the block of head 1, its right {Dh} that of head 2. Times what the heads "
+        f"return for {names[-1]}, {told([Y[:Dh]])} above {told([Y[Dh:]])}, it gives {told([out])}."
     )
 
-    def halves(scene: Scene, x: Pixels, y: Pixels, cell: Pixels, rows: Sequence[Sequence], name: str) -> None:
-        """A grid of two heads with a gap between them, and what each half is called at the left."""
+    def halves(
+        scene: Scene, x: Pixels, y: Pixels, cell: Pixels, rows: Sequence[Sequence], role: Role
+    ) -> None:
+        """A grid of two heads with a gap between them, and whose half each is at the left."""
         for h in (0, 1):
             top = y + h * (Dh * 28 + 10)
             for r, row in enumerate(rows[Dh * h : Dh * h + Dh]):
                 for c, value in enumerate(row):
                     scene.box(
                         x + c * cell, top + r * 28, cell, 28, number(value, digits),
-                        role=QUERY, strength=_strength(h == 0),
+                        role=role, strength=_strength(h == 0),
                     )  # fmt: skip
-            scene.text(x - 8, top + Dh * 14, f"{name}_{{{h + 1}}}", anchor="end")
+            scene.text(x - 8, top + Dh * 14, f"head {h + 1}", anchor="end")
 
     def columns(scene: Scene, x: Pixels, y: Pixels, cell: Pixels, words: str) -> None:
         """The tokens' names above a grid that begins at y, and its shape above them."""
@@ -414,12 +471,45 @@ def one_below_another(
         at = [x + (n + 0.5) * cell for n in range(N)]
         scene.token_row(at, y - 31, names, cell - 4, 26, role=STREAM)
 
+    def beside(scene: Scene, y: Pixels, narrow: Pixels, cell: Pixels) -> Pixels:
+        """The last map, its blocks side by side, times the stack of the last token; returns where it ends."""
+        tall, across = 28 * D + 10, D * narrow + 10
+        whole = across + 58 + 2 * cell
+        gap = min((scene.width - whole) / 2 - 2, 40)
+        x = (scene.width - whole - 2 * gap) / 2
+        for h in (0, 1):
+            left = x + h * (Dh * narrow + 10)
+            scene.text(left + Dh * narrow / 2, y - 17, f"head {h + 1}")
+            for r, row in enumerate(W_o):
+                for c, value in enumerate(row[Dh * h : Dh * h + Dh]):
+                    scene.box(
+                        left + c * narrow, y + 5 + r * 28, narrow, 28, number(value, digits),
+                        role=VALUE, strength=_strength(h == 0),
+                    )  # fmt: skip
+        scene.text(x + across / 2, y - 40, "Ω_{o}: D × D", muted=True)
+        scene.text(x + across + gap / 2, y + tall / 2, "×")
+        x += across + gap + 58
+        scene.text(x + cell / 2, y - 40, "Y", muted=True)
+        scene.token(x + cell / 2, y - 30, names[-1], cell - 4, 26, role=STREAM)
+        halves(scene, x, y, cell, [[value] for value in Y], VALUE)
+        scene.text(x + cell + gap / 2, y + tall / 2, "=")
+        x += cell + gap
+        scene.token(x + cell / 2, y - 30, names[-1], cell - 4, 26, role=STREAM)
+        for r, value in enumerate(out):
+            scene.box(x, y + 5 + r * 28, cell, 28, number(value, digits), role=STREAM)
+        return y + tall
+
     def layout(room: Pixels, narrow: Pixels, cell: Pixels, size: Pixels, *, stacked: bool) -> Scene:
         scene, tall, y = Scene(room, size=size), 28 * D + 10, 54.0
-        gap = 26.0 if stacked else (room - 36 - D * narrow - 2 * N * cell - 36) / 2
-        x = 36.0
+        label = 58.0
+        gap = (
+            room - label - D * narrow - N * cell
+            if stacked
+            else (room - 2 * label - D * narrow - 2 * N * cell) / 2
+        )
+        x = label
         scene.text(x + D * narrow / 2, y - 17, "Ω_{q}: D × D", muted=True)
-        halves(scene, x, y, narrow, W, "Ω")
+        halves(scene, x, y, narrow, W, QUERY)
         x += D * narrow + gap
         scene.text(x - gap / 2, y + tall / 2, "×")
         columns(scene, x, y + 5, cell, "X: D × N")
@@ -429,14 +519,14 @@ def one_below_another(
         if stacked:
             y += tall + 62
         else:
-            x += N * cell + gap + 36
-        scene.text(x - 36 - gap / 2, y + tall / 2, "=")
+            x += N * cell + gap + label
+        scene.text(x - label - gap / 2, y + tall / 2, "=")
         columns(scene, x, y, cell, "Q: D × N")
-        halves(scene, x, y, cell, Q, "Q")
-        scene.height = y + tall + 4
+        halves(scene, x, y, cell, Q, QUERY)
+        scene.height = beside(scene, y + tall + 76, narrow, cell) + 4
         return scene
 
-    wide, phone = layout(600, 36, 46, 14.5, stacked=False), layout(PHONE, 28, 46, 14, stacked=True)
+    wide, phone = layout(620, 36, 46, 14.5, stacked=False), layout(PHONE, 26, 44, 14, stacked=True)
     return Drawing(title, description, wide, phone)
 
 
@@ -517,8 +607,8 @@ def same_side(
 ) -> Drawing:
     """What two contents are multiplied by, u and v, beside what they should be, +1 and -1, and the cost.
 
-    With one average u and v have one sign, so v has no way to the left while u is to the right: that part of
-    the line is hatched. The cost is the sum of the squared gaps.
+    With one average u and v have one sign. So where u is positive, v has no way to the left: that part of the
+    line is hatched. The cost is the sum of the squared gaps.
 
     Args:
         ways: from the name of a way to answer to its u and v.
@@ -554,8 +644,8 @@ def same_side(
 
     description = (
         "For each way to answer a number line from −1 to 1. u should be at 1 and v at −1; a bar leads from "
-        "each to its goal. With one average u and v have one sign, and the line left of 0, where v "
-        f"cannot go, is hatched. {' '.join(map(told, found))}"
+        "each to its goal. With one average u and v have one sign: where u is positive, the line left of 0, "
+        f"where v cannot go, is hatched. {' '.join(map(told, found))}"
     )
 
     def layout(room: Pixels, size: Pixels) -> Scene:
@@ -568,7 +658,7 @@ def same_side(
         for name, (u, v) in found.items():
             axis = y + 66
             scene.text(0, y + 10, name, anchor="start", bold=True)
-            if name not in free:
+            if name not in free and u > 0:
                 scene.box(
                     at(-1.12), axis + 3, at(0) - at(-1.12), 34, role=WEIGHTS, strength="plain", masked=True
                 )

@@ -24,7 +24,7 @@ FINDS = {
     "perplexity": ("glossary", "perplexity"),
     "beam search": ("translation", "11.4 "),
     "causal mask": ("attention", "2.7 "),
-    "GQA": ("multi_head", "3.7 "),
+    "GQA": ("modern_decoder", "9."),
     "flash attention": ("long_sequences", "14.2"),
     "byte-pair encoding": ("glossary", "byte-pair encoding"),
     "tokenizer": ("glossary", "token"),

@@ -3,6 +3,12 @@
 from tformer_book.multi_head import drawings as heads
 
 
+def one_average(**changes):
+    return heads.one_average(
+        **({"names": ["Ann", "Ben"], "pairs": [(7, 3), (3, 7), (7, 7), (3, 3)]} | changes)
+    )
+
+
 def head_layer(**changes):
     own, first = (
         [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]],
@@ -41,6 +47,7 @@ def one_below_another(**changes):
     asks = [[0, 0, 0, 1], [0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 1]]
     tokens = [[7, 3, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
     arguments = {"maps": asks, "tokens": tokens, "names": ["Ann", "Ben", "?"], "unit": "√2 ln 2"}
+    arguments |= {"last": [[1, 0, -1, 0], *[[0, 0, 0, 0]] * 3], "stack": [17, 0, 13, 0]}
     return heads.one_below_another(**(arguments | changes))
 
 
@@ -66,6 +73,7 @@ def shuffled(**changes):
 
 
 EXAMPLES = (
+    one_average,
     head_layer,
     who_asks,
     head_splits,
