@@ -13,10 +13,77 @@ Paint = dict[str, Any]
 HIDDEN: Paint = {"role": WEIGHTS, "strength": "full"}
 
 
+def both_sides(
+    tokens: Sequence[str],
+    place: int,
+    guesses: Mapping[str, tuple[Sequence[int], str, str]],
+    *,
+    title: str = "A hole, guessed from one side and from both",
+) -> Drawing:
+    """A text with a hole, and what stands there most often after, before and between its neighbours.
+
+    Args:
+        tokens: the text.
+        place: the hole, from 0.
+        guesses: from what is looked at to the places that are read, the commonest token, and how often it is.
+        title: what it shows.
+
+    Raises:
+        ValueError: if the hole or a place is not in the text, or nothing is guessed.
+    """
+    tokens = listed(tokens, "tokens")
+    if not guesses:
+        raise ValueError("guesses: expected at least one, got 0")
+    if not all(0 <= n < len(tokens) for seen, _, _ in guesses.values() for n in [place, *seen]):
+        raise ValueError(f"the hole at {place} or what is read beside it is not among {len(tokens)} tokens")
+    around = " ".join("▢" if n == place else word for n, word in enumerate(tokens))
+    told = " ".join(f"{name}: {word}, {often}." for name, (_, word, often) in guesses.items())
+    description = f"The text {around}. Below, what the hole is guessed to be. {told}"
+
+    def layout(room: Pixels, label: Pixels, size: Pixels, *, stacked: bool) -> Scene:
+        scene = Scene(room, size=size)
+        words = [word for _, word, _ in guesses.values()]
+        broad = max(words, key=lambda word: width_of(word, 1))
+        spots, fits = scene.places(0, room - label, [*tokens[:place], broad, *tokens[place + 1 :]], gap=6)
+        for n, ((x, wide), word) in enumerate(zip(spots, tokens, strict=True)):
+            paint: Paint = HIDDEN if n == place else {"role": KEY}
+            scene.token(x, 2, "?" if n == place else word, wide, size=fits, **paint)
+        y = 54.0
+        for name, (seen, word, often) in guesses.items():
+            if stacked:
+                scene.text(0, y + 8, name, anchor="start", bold=True)
+                scene.text(10 + width_of(name, 1.16 * size), y + 8, often, anchor="start")
+                y += 22
+            else:
+                scene.text(room - label + 16, y + 6, name, anchor="start", bold=True)
+                scene.text(room - label + 16, y + 25, often, anchor="start")
+            for n, (x, wide) in enumerate(spots):
+                if n == place:
+                    scene.token(x, y, word, wide, size=fits, role=QUERY, strength="full")
+                elif n in seen:
+                    scene.token(x, y, tokens[n], wide, size=fits, role=KEY)
+                else:
+                    scene.token(x, y, "", wide, strength="faint")
+            y += 46
+        scene.height = y - 12
+        return scene
+
+    label = 16 + max(
+        width_of(text, 1.16 * 14) for name, (_, _, often) in guesses.items() for text in (name, often)
+    )
+    return Drawing(
+        title,
+        description,
+        layout(440 + label, label, 14, stacked=False),
+        layout(PHONE, 0, 13.5, stacked=True),
+    )
+
+
 def four_heads(
     tokens: Sequence[str],
     heads: Mapping[str, tuple[Sequence[int], str]],
     *,
+    hole: int | None = None,
     title: str = "One encoder, four heads",
 ) -> Drawing:
     """An encoder over a text, and which of its outputs each head reads.
@@ -24,6 +91,7 @@ def four_heads(
     Args:
         tokens: the text.
         heads: from what a head is for to the places whose outputs it reads, and what it answers.
+        hole: the place that is hidden while holes are filled; then the text is drawn twice.
         title: what it shows.
 
     Raises:
@@ -40,25 +108,39 @@ def four_heads(
         f"To {name} it reads {', '.join(tokens[n] for n in reads[name])}: {answer}."
         for name, (_, answer) in heads.items()
     )
+    holes = "" if hole is None else f"While holes are filled, {tokens[hole]} is hidden by [MASK]. "
     description = (
-        f"The tokens {' '.join(tokens)} enter one encoder, in which every token reads all others. It returns "
-        "a vector h for each. Below is a line for each head; filled are the outputs that it reads. "
+        f"The tokens {' '.join(tokens)} enter one encoder, in which every token reads all others. {holes}It "
+        "returns a vector h for each. Below is a line for each head; filled are the outputs that it reads. "
         f"{said}"
     )
 
     def layout(room: Pixels, label: Pixels, size: Pixels, *, stacked: bool) -> Scene:
         scene = Scene(room, size=size)
-        across = room - label
-        spots, fits = scene.places(0, across, tokens, gap=6)
-        for (x, wide), word in zip(spots, tokens, strict=True):
-            paint: Paint = HIDDEN if word == "[MASK]" else {"role": KEY}
-            scene.token(x, 2, word, wide, size=fits, **paint)
-            scene.arrow((x, 32), (x, 52), role=STREAM, width=2)
-            scene.arrow((x, 92), (x, 112), role=STREAM, width=2)
-        scene.box(0, 52, across, 40, "encoder: every token reads all others", role=STREAM, radius=6)
+        across, top = room - label, 0.0
+        with_hole = ["[MASK]" if n == hole else word for n, word in enumerate(tokens)]
+        texts = {"": tokens} if hole is None else {"first trained on": with_hole, "then used on": tokens}
+        broad = [
+            max(words, key=lambda word: width_of(word, 1)) for words in zip(*texts.values(), strict=True)
+        ]
+        spots, fits = scene.places(0, across, broad, gap=6)
+        for name, words in texts.items():
+            if name and stacked:
+                scene.text(0, top + 10, name, anchor="start", muted=True)
+                top += 22
+            elif name:
+                scene.text(across + 16, top + 17, name, anchor="start", muted=True)
+            for (x, wide), word in zip(spots, words, strict=True):
+                paint: Paint = HIDDEN if word == "[MASK]" else {"role": KEY}
+                scene.token(x, top + 2, word, wide, size=fits, **paint)
+            top += 38
+        top -= 38
         for n, (x, wide) in enumerate(spots):
-            scene.box(x - wide / 2, 112, wide, 28, f"h_{{{n + 1}}}", role=STREAM, radius=4)
-        y = 158.0
+            scene.arrow((x, top + 32), (x, top + 52), role=STREAM, width=2)
+            scene.arrow((x, top + 92), (x, top + 112), role=STREAM, width=2)
+            scene.box(x - wide / 2, top + 112, wide, 28, f"h_{{{n + 1}}}", role=STREAM, radius=4)
+        scene.box(0, top + 52, across, 40, "encoder: every token reads all others", role=STREAM, radius=6)
+        y = top + 158
         for name, (_, answer) in heads.items():
             if stacked:
                 scene.text(0, y + 8, name, anchor="start", bold=True)
@@ -353,6 +435,7 @@ def tags_and_pieces(
     pieces: Sequence[str],
     first: Sequence[int],
     tags: Sequence[str],
+    words: Sequence[str],
     *,
     title: str = "Tags belong to words, outputs to pieces",
 ) -> Drawing:
@@ -362,6 +445,7 @@ def tags_and_pieces(
         pieces: what the model reads, without special tokens.
         first: for each piece the number of the word that begins there, -1 if none does.
         tags: the tag of each word.
+        words: the words.
         title: what it shows.
 
     Raises:
@@ -371,19 +455,87 @@ def tags_and_pieces(
     begins = [int(n) for n in listed(first, "first", len(pieces))]
     if max(begins) >= len(tags):
         raise ValueError(f"word {max(begins)} has no tag: there are {len(tags)}")
+    whole = listed(words, "words", len(tags))
     right = [tags[n] if n >= 0 else "–" for n in begins]
     wrong = [*tags, *["–"] * len(pieces)][: len(pieces)]
-    rows = {"piece": pieces, "right": right, "wrong": wrong}
+    rows = {"word": [whole[n] if n >= 0 else "" for n in begins]}
+    rows |= {"piece": pieces, "right": right, "wrong": wrong}
     described = "; ".join(
         f"{piece}: {'nothing' if a == '–' else a}, and wrongly {'nothing' if b == '–' else b}"
         for piece, a, b in zip(pieces, right, wrong, strict=True)
     )
     description = (
-        "Three lines: the pieces; the tags where each word begins, with nothing asked at later pieces; and "
-        f"the tags laid along the pieces one after the other, which is wrong. {described}."
+        f"Four lines: the words {' '.join(whole)}; their pieces; the tags where each word begins, with "
+        "nothing asked at later pieces; and the tags laid along the pieces one after the other, which is "
+        f"wrong. {described}."
     )
-    paints: list[Paint] = [{"role": KEY}, {"role": VALUE, "strength": "full"}, {"role": STREAM}]
+    paints: list[Paint] = [
+        {"strength": "plain"},
+        {"role": KEY},
+        {"role": VALUE, "strength": "full"},
+        {"role": STREAM},
+    ]
     return Drawing(title, description, *along_words(rows, paints, size=14))
+
+
+def trainings(
+    stages: Sequence[tuple[str, str]],
+    last: str,
+    *,
+    title: str = "One encoder, trained before on nothing, on one text, on two",
+) -> Drawing:
+    """Trainings one after the other, after each of which the same last training may follow.
+
+    Args:
+        stages: of each what it leaves the encoder with, and what it is; the first leaves it as it was made.
+        last: what is done from each.
+        title: what it shows.
+
+    Raises:
+        ValueError: if there is no stage, or one has no name.
+    """
+    names = listed([name for name, _ in stages], "stages")
+    said = [text for _, text in stages]
+    if not all(names):
+        raise ValueError("each stage has a name")
+    told = "; then ".join(f"{name}, {text}" for name, text in stages)
+    description = f"One after the other: {told}. From each of them an arrow leads to: {last}."
+
+    def wide() -> Scene:
+        scene = Scene(700, size=14)
+        gap = 40.0
+        each = (700 - gap * (len(names) - 1)) / len(names)
+        for n, (name, text) in enumerate(zip(names, said, strict=True)):
+            x = n * (each + gap)
+            scene.box(x, 2, each, 54, radius=6, role=KEY if n else None, strength="pale" if n else "plain")
+            scene.text(x + each / 2, 19, name, bold=True)
+            scene.text(x + each / 2, 40, text)
+            if n:
+                scene.arrow((x - gap + 3, 29), (x - 3, 29), width=2)
+            scene.arrow((x + each / 2, 56), (x + each / 2, 84), role=VALUE, width=2)
+        scene.box(0, 84, 700, 32, last, role=VALUE, strength="full", radius=6)
+        scene.height = 118
+        return scene
+
+    def narrow() -> Scene:
+        scene = Scene(PHONE, size=13.5)
+        side, y = 40.0, 2.0
+        for n, (name, text) in enumerate(zip(names, said, strict=True)):
+            if n:
+                scene.arrow(((PHONE - side) / 2, y - 22), ((PHONE - side) / 2, y - 2), width=2)
+            scene.box(
+                0, y, PHONE - side, 48, radius=6, role=KEY if n else None, strength="pale" if n else "plain"
+            )
+            scene.text((PHONE - side) / 2, y + 15, name, bold=True)
+            scene.text((PHONE - side) / 2, y + 34, text, size=LEAST)
+            scene.line((PHONE - side, y + 24), (PHONE - side / 2, y + 24), role=VALUE, width=2)
+            y += 72
+        scene.arrow((PHONE - side / 2, 26), (PHONE - side / 2, y), role=VALUE, width=2)
+        scene.box(0, y, PHONE, 32, last, role=VALUE, strength="full", radius=6, size=LEAST)
+        scene.height = y + 34
+        return scene
+
+    return Drawing(title, description, wide(), narrow())
 
 
 def pretraining(
@@ -518,7 +670,7 @@ def pencil(
 
     def layout(room: Pixels, size: Pixels) -> Scene:
         scene = Scene(room, size=size)
-        scene.text(0, 8, "read, and e to the score", anchor="start", muted=True)
+        scene.text(0, 8, "what the hole reads, and exp(score)", anchor="start", muted=True)
         spots, fits = scene.places(0, room, [max(word, "MMM", key=len) for word in read], gap=6)
         for (x, wide), word, n, weight in zip(spots, read, counts, weights, strict=True):
             paint: Paint = HIDDEN if word == "[MASK]" else {"role": KEY}
@@ -531,7 +683,9 @@ def pencil(
                 scene.line((x, 106), (room / 2, 136), width=1 + n)
         scene.box(room / 2 - 80, 136, 160, 30, f"h = {mean}", role=STREAM, radius=6)
         scene.arrow((room / 2, 166), (room / 2, 192), role=STREAM, width=2)
-        scene.text(0, 204, f"e to the logit: of {total}", anchor="start", muted=True)
+        scene.text(
+            0, 204, f"the vocabulary, and exp(logit): their sum is {total}", anchor="start", muted=True
+        )
         spots, fits = scene.places(0, room, [max(word, "MMM", key=len) for word in guesses], gap=6)
         for (x, wide), (word, (share, asked)) in zip(spots, guesses.items(), strict=True):
             scene.token(x, 218, word, wide, size=fits, role=QUERY, strength="full" if asked else "pale")

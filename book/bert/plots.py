@@ -32,12 +32,17 @@ LOOKS = {  # colour, marker and dashes of what is compared on few labels
 
 
 @book_style
-def learning(curves: Mapping[str, Sequence[Point]], lines: Mapping[str, float]) -> BookFigure:
+def learning(
+    curves: Mapping[str, Sequence[Point]],
+    lines: Mapping[str, float],
+    short: Mapping[str, tuple[float, Number, Number]] | None = None,
+) -> BookFigure:
     """Held-out loss in nats against the step, logarithmic: a line a run, and dotted lines to compare with.
 
     Args:
         curves: from the names of up to three runs to measurements, each a step, from 1 on, and a loss.
         lines: from a name to a loss.
+        short: from a name to a loss and the two steps between which its line is drawn.
     """
     figure, axis = new_figure(height=3.2)
     looks = ((BLUE, "o"), (SKY, "D"), (BLUE, "^"))
@@ -48,6 +53,9 @@ def learning(curves: Mapping[str, Sequence[Point]], lines: Mapping[str, float]) 
     for name, value in lines.items():
         axis.axhline(value, color=GREY, linestyle=":", linewidth=1.5)
         axis.text(left / 1.9, value + 0.04, name, color=GREY, ha="left", va="bottom")
+    for name, (value, begin, end) in (short or {}).items():
+        axis.plot([begin, end], [value, value], color=GREY, linestyle=":", linewidth=1.5)
+        axis.text(begin, value + 0.04, name, color=GREY, ha="left", va="bottom")
     axis.set(xlabel="training step", ylabel="loss at [MASK] (nats)", xscale="log")
     axis.margins(y=0.09)
     axis.set_xlim(left=left / 2)  # where the dotted lines are named

@@ -10,7 +10,7 @@ def four_heads(**changes):
         "tag each word": ([1, 2, 3, 4], "O O O B-thing"),
         "a vector for the text": ([0, 1, 2, 3, 4, 5], "the mean"),
     }
-    arguments = {"tokens": ["[CLS]", "turn", "[MASK]", "the", "lamp", "[SEP]"], "heads": heads}
+    arguments = {"tokens": ["[CLS]", "turn", "on", "the", "lamp", "[SEP]"], "heads": heads, "hole": 2}
     return bert.four_heads(**(arguments | changes))
 
 
@@ -37,11 +37,23 @@ def pretraining(**changes):
     return bert.pretraining(**(arguments | changes))
 
 
+def both_sides(**changes):
+    guesses = {"after 'as'": ([2], "a", "486 of 3,433"), "both": ([2, 4], "well", "136 of 203")}
+    arguments = {"tokens": ["states", ",", "as", "well", "as", "Texas"], "place": 3, "guesses": guesses}
+    return bert.both_sides(**(arguments | changes))
+
+
+def trainings(**changes):
+    stages = [("nothing", "random weights"), ("Wikipedia", "one hour"), ("commands", "no labels")]
+    return bert.trainings(**({"stages": stages, "last": "five labelled sentences a class"} | changes))
+
+
 def tags_and_pieces(**changes):
     arguments = {
         "pieces": ["ad", "##j", "##ust", "the", "liv", "##ing", "ro", "##om"],
         "first": [0, -1, -1, 1, 2, -1, 3, -1],
         "tags": ["O", "O", "B-area", "I-area"],
+        "words": ["adjust", "the", "living", "room"],
     }
     return bert.tags_and_pieces(**(arguments | changes))
 
@@ -68,11 +80,13 @@ def found_by_meaning(**changes):
 
 
 EXAMPLES = (
+    both_sides,
     four_heads,
     leakage,
     three_fates,
     embedding_sum,
     pretraining,
+    trainings,
     tags_and_pieces,
     pencil,
     filled,

@@ -20,7 +20,7 @@ PANELS = {
 }
 SHARES, NAMES, COST = {"previous": [0.03, 0.6], "[SEP]": [0.03, 0.2]}, ["equal", "head 1"], [0.0, 0.7]
 FIGURES = {
-    "learning": plots.learning(CURVES, {"unigram": 6.3}),
+    "learning": plots.learning(CURVES, {"unigram": 6.3}, {"by place": (5.7, 50, 400)}),
     "next_sentence": plots.next_sentence(JUDGED),
     "few_labels": plots.few_labels(PANELS),
     "heads": plots.heads(SHARES, NAMES, COST),
@@ -42,7 +42,8 @@ def test_learning_shows_each_run_and_each_line_to_compare_with():
     assert ([1, 200], [6.5, 3.4]) in drawn
     assert ([1, 50], [6.2, 5.9]) in drawn
     assert [6.3, 6.3] in [heights for _, heights in drawn]
-    assert "unigram" in [text.get_text() for text in axis.texts]
+    assert ([50, 400], [5.7, 5.7]) in drawn
+    assert {"unigram", "by place"} <= {text.get_text() for text in axis.texts}
 
 
 def test_learning_counts_steps_in_round_numbers():
