@@ -131,6 +131,37 @@ def plateau(
 
 
 @book_style
+def leaving(
+    runs: Mapping[str, Sequence[float]],
+    ends: Mapping[str, tuple[float, float]],
+    unigram: float,
+    every: int = 25,
+) -> BookFigure:
+    """Training loss of two runs against the step, the unigram's dotted, and held-out losses at the end.
+
+    Args:
+        runs: from a label to the loss of each step; the mean of every so many is drawn.
+        ends: from a label to the loss on held-out text as it is, and shuffled.
+        unigram: the loss of knowing how frequent each character is.
+        every: the number of steps that are averaged.
+    """
+    figure, axis = new_figure(height=3.0)
+    axis.axhline(unigram, color=GREY, linestyle=":", linewidth=1.5)
+    for (label, losses), colour in zip(runs.items(), (RED, BLUE), strict=True):
+        starts = range(0, len(losses) - every + 1, every)
+        means = [sum(losses[i : i + every]) / every for i in starts]
+        axis.plot([i + every / 2 for i in starts], means, color=colour, label=label)
+        for loss, marker, place in zip(ends[label], "ox", (1.05, 1.1), strict=True):
+            axis.plot([place * len(losses)], [loss], color=colour, marker=marker, linestyle="", markersize=7)
+    axis.text(
+        0.75, unigram, "unigram", color=GREY, ha="right", va="bottom", transform=axis.get_yaxis_transform()
+    )
+    axis.set(xlabel="training step", ylabel="loss (nats per character)")
+    legend_above(axis)
+    return figure
+
+
+@book_style
 def components(counts: Mapping[str, Mapping[str, int]]) -> BookFigure:
     """One bar for each model, divided into the shares of its components."""
     figure, axis = new_figure(height=0.32 * len(counts) + 1.5)

@@ -19,6 +19,12 @@ def figures():
         "learning_curves": plots.learning_curves([3.0, 2.0, 1.0], {0: 3.0, 3: 1.2}, RATES, {"unigram": 3.3}),
         "signal_by_width": plots.signal_by_width([64, 128], both, both),
         "plateau": plots.plateau({"pre": RUNS, "post": RUNS}, every=50, unigram=3.3),
+        "leaving": plots.leaving(
+            {"small": [4.0, 2.0, 3.0, 3.0, 9.0], "Xavier": [4.0, 4.0, 1.0, 2.0, 9.0]},
+            {"small": (3.0, 3.1), "Xavier": (1.5, 3.5)},
+            unigram=3.3,
+            every=2,
+        ),
         "components": plots.components(COUNTS),
     }
 
@@ -54,6 +60,14 @@ def test_plateau_draws_each_seed_and_the_unigram():
         assert axis.lines[0].get_ydata()[0] == 3.3
         assert list(axis.lines[1].get_xdata()) == [50, 100]
         assert [t.get_text() for t in axis.figure.legends[0].get_texts()] == ["small", "Xavier"]
+
+
+def test_leaving_draws_means_the_unigram_and_both_ends_of_each_run():
+    unigram, *lines = FIGURES["leaving"].axes[0].lines
+    assert unigram.get_ydata()[0] == 3.3
+    assert [list(line.get_ydata()) for line in lines] == [[3.0, 3.0], [3.0], [3.1], [4.0, 1.5], [1.5], [3.5]]
+    assert list(lines[0].get_xdata()) == [1, 3]  # what is left over is not drawn
+    assert [t.get_text() for t in FIGURES["leaving"].legends[0].get_texts()] == ["small", "Xavier"]
 
 
 def test_bars_are_shares_that_fill_the_axis():
