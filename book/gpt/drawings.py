@@ -152,13 +152,14 @@ def growing_cache(
         raise ValueError(f"a prompt of {prompt} among {len(words)} tokens, and {rows} rows")
     steps = [(prompt, prompt)] + [(n, 1) for n in range(prompt + 1, len(words) + 1)]
     described = " ".join(
-        f"Decode: {words[n - 1]} brings one column to each, {n - 1} are read from the cache."
+        f"Decode: {words[n - 1]} brings one column to each, {n - 1} are read from the cache; its query meets "
+        f"all {n} columns of K."
         for n, _ in steps[1:]
     )
     description = (
         f"One panel below or beside the other. Prefill: the prompt {' '.join(words[:prompt])} is read in one "
         f"pass, {prompt} columns of K and of V are computed and kept. {described} Computed columns are in "
-        "full colour, kept ones pale."
+        "full colour, kept ones pale; arrows lead from the new token's query to the keys."
     )
 
     def panel(scene: Scene, x: Pixels, y: Pixels, n: int, new: int, cell: Pixels) -> None:
@@ -168,8 +169,11 @@ def growing_cache(
             fresh = j >= n - new
             scene.token(x + 20 + (j + 0.5) * cell, y + 22, word, cell - 4, 28, size=scene.size,
                         role=STREAM, strength="full" if fresh else "faint")  # fmt: skip
+            if new == 1 and n > 1:
+                asks, key = x + 20 + (n - 0.5) * cell, x + 20 + (j + 0.5) * cell
+                scene.arrow((asks, y + 51), (key, y + 84), role=QUERY, width=1.5)
         for k, (letter, role) in enumerate((("K", KEY), ("V", VALUE))):
-            top = y + 62 + k * (rows * 16 + 12)
+            top = y + 86 + k * (rows * 16 + 12)
             scene.text(x, top + rows * 8, letter, anchor="start", bold=True)
             for i in range(rows):
                 for j in range(n):
@@ -183,10 +187,10 @@ def growing_cache(
                         strength="full" if fresh else "pale",
                     )
         scene.text(
-            x + 20, y + 62 + 2 * (rows * 16 + 12) + 4, f"D_{{h}} × {n} each", anchor="start", muted=True
+            x + 20, y + 86 + 2 * (rows * 16 + 12) + 4, f"D_{{h}} × {n} each", anchor="start", muted=True
         )
 
-    tall = 62 + 2 * (rows * 16 + 12) + 14
+    tall = 86 + 2 * (rows * 16 + 12) + 14
 
     def layout(size: Pixels, *, stacked: bool) -> Scene:
         scene = Scene(PHONE if stacked else 0, size=size)
@@ -201,12 +205,14 @@ def growing_cache(
         scene.height = (y if stacked else tall + 16) + 30
         if not stacked:
             scene.width = x - 26
-        computed = {
-            "computed now: K": {"role": KEY, "strength": "full"},
-            "V": {"role": VALUE, "strength": "full"},
+        keys: dict[str, dict[str, Any]] = {
+            "K, now": {"role": KEY, "strength": "full"},
+            "K, kept": {"role": KEY},
+            "V, now": {"role": VALUE, "strength": "full"},
+            "V, kept": {"role": VALUE},
+            "the new token's query": {"role": QUERY, "strength": "full"},
         }
-        kept = {"kept": {"role": KEY}}
-        scene.height = legend(scene, scene.height - 28, {**computed, **kept})
+        scene.height = legend(scene, scene.height - 28, keys)
         return scene
 
     return Drawing(title, description, layout(14, stacked=False), layout(13.5, stacked=True))

@@ -181,6 +181,37 @@ def next_token(panels: Mapping[str, Float[Tensor, " vocab"]], tokens: Sequence[s
 
 
 @book_style
+def cuts(
+    panels: Mapping[str, tuple[Sequence[str], Sequence[float], Mapping[str, int]]],
+) -> BookFigure:
+    """The likeliest tokens as bars, and below them, a row a rule, which of them the rule keeps.
+
+    Args:
+        panels: from a title to the tokens, likely first, their probabilities, and from a rule to how many
+            tokens it keeps, counted from the likeliest; an arrow says that it keeps more than are drawn.
+    """
+    figure, axes = new_figure(len(panels), 1, height=2.3 * len(panels), squeeze=False)
+    looks = ((RED, "s"), (GREEN, "^"), (ORANGE, "D"))
+    for axis, (title, (tokens, values, kept)) in zip(axes[:, 0], panels.items(), strict=True):
+        axis.bar(range(len(tokens)), values, color=BLUE, width=0.75)
+        step = 0.14 * max(values)
+        for row, ((rule, count), (colour, marker)) in enumerate(zip(kept.items(), looks, strict=False)):
+            drawn = list(range(min(count, len(tokens))))
+            height = -(row + 0.8) * step
+            axis.plot(drawn, [height] * len(drawn), color=colour, marker=marker, markersize=6)
+            words = f"{rule}: {count}" + (" →" if count > len(tokens) else "")
+            axis.text(1.02, height, words, color=colour, va="center", transform=axis.get_yaxis_transform())
+        axis.axhline(0, color=GREY, linewidth=0.8)
+        axis.set_ylim(-(len(kept) + 0.5) * step, 1.08 * max(values))
+        axis.set_yticks([tick for tick in axis.get_yticks() if 0 <= tick <= 1.08 * max(values)])
+        axis.set_xticks(range(len(tokens)), list(tokens))
+        axis.set_title(title, loc="left", pad=3)
+        axis.set_ylabel("probability")
+    axes[-1, 0].set_xlabel("next letter, likely first")
+    return figure
+
+
+@book_style
 def token_time(lengths: Sequence[int], seconds: Mapping[str, Sequence[float]]) -> BookFigure:
     """Milliseconds for one more token against the length of the text before it, both axes logarithmic.
 

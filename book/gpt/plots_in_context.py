@@ -49,8 +49,8 @@ def _name_at_the_end(axis: Axes, ends: Mapping[str, float], apart: float) -> Non
         label = POSITION_NAMES.get(name, name) + (" ↓" if height < 0 else "")
         colour, dashes = _look(name)
         outside: dict[str, Any] = {"transform": axis.transAxes, "clip_on": False}
-        axis.plot([1.015, 1.095], [place, place], dashes, color=colour, linewidth=2, **outside)
-        axis.text(1.11, place, label, color=colour, va="center", **outside)
+        axis.plot([1.015, 1.17], [place, place], dashes, color=colour, linewidth=2, **outside)
+        axis.text(1.19, place, label, color=colour, va="center", **outside)
 
 
 @book_style

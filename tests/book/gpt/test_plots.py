@@ -24,6 +24,7 @@ def figures():
             {"top-k": [(300, 0.9, "2"), (400, 0.8, "4")], "min-p": [(350, 0.95, "0.1")]}, (450, 0.91)
         ),
         "next_token": plots.next_token(CHOICES, ["e", "␣", "t"]),
+        "cuts": plots.cuts({"a fork": (["a", "b", "c"], [0.5, 0.3, 0.2], {"top-k": 2, "min-p": 4})}),
         "token_time": plots.token_time(
             [16, 64], {"without cache": [0.01, 0.05], "with cache": [0.002, 0.003]}
         ),
@@ -64,6 +65,14 @@ def test_gains_lie_on_one_axis_and_name_where_they_are_counted_from():
     assert [0, 0.3] in lines(axis)
     assert axis.get_ylabel() == "bits saved over reading 8"
     assert labels(axis) == ["first", "others"]
+
+
+def test_cuts_have_a_row_a_rule_as_long_as_what_it_keeps():
+    (axis,) = FIGURES["cuts"].axes
+    assert [bar.get_height() for bar in axis.patches] == [0.5, 0.3, 0.2]
+    assert [len(line.get_xdata()) for line in axis.lines[:2]] == [2, 3]
+    assert [text.get_text() for text in axis.texts] == ["top-k: 2", "min-p: 4 →"]
+    assert min(axis.get_yticks()) >= 0
 
 
 def test_reach_has_a_panel_a_kind_and_a_line_a_table():
