@@ -258,9 +258,9 @@ def ways_to_the_past(
     distance: int,
     window: int,
     *,
-    title: str = "Four ways to the past",
+    title: str = "Three ways to the past",
 ) -> Drawing:
-    """A window, places laid side by side, a state, attention: how the last of n tokens reaches what it wants.
+    """A window, a state, attention: how the last of n tokens reaches what it wants.
 
     Args:
         n: the number of tokens.
@@ -277,10 +277,10 @@ def ways_to_the_past(
         raise ValueError(f"window: expected 1 to {n}, got {window}")
     reached = "reaches" if distance < window else "does not reach"
     description = (
-        f"Four times the same {n} tokens; the one {distance} places before the last is wanted. A window of "
-        f"{window} {reached} it. Places side by side reach it, by a line with a weight of its own for each "
-        "place. A state reaches it by a chain of steps, one for each token in between. Attention, the next "
-        "chapter's way, reaches it by one line whose weight depends on the tokens themselves."
+        f"Three times the same {n} tokens; the one {distance} places before the last is wanted. A window of "
+        f"{window} {reached} it. A state reaches it by a chain of steps, one for each token in between. "
+        "Attention, the next chapter's way, reaches it by one line whose weight depends on the tokens "
+        "themselves."
     )
     wanted = n - 1 - distance
 
@@ -330,20 +330,18 @@ def ways_to_the_past(
                 width = 5.0 if full else 1.0
                 role = WEIGHTS
             scene.line((middle, low), (answer, high + 16), role=role, width=width, dashed=False)
-        if name == "Places side by side":
-            for i, middle in enumerate(xs):
-                scene.text(middle, low + 34, str(i + 1), size=scene.size - 1, muted=True)
         scene.token(answer, high - 8, "", cell - 4, 22, role=QUERY, strength="full")
 
-    names = ("A window", "Places side by side", "A state", "Attention")
+    names = ("A window", "A state", "Attention")
 
     def layout(cell: Pixels, size: Pixels, *, stacked: bool) -> Scene:
         across = n * cell
         scene = Scene(across if stacked else 2 * across + 44, size=size)
         for i, name in enumerate(names):
-            x, y = (0.0, 168.0 * i) if stacked else ((across + 44) * (i % 2), 168.0 * (i // 2))
+            left = (across + 44) * (i if i < 2 else 0.5)
+            x, y = (0.0, 168.0 * i) if stacked else (left, 168.0 * (i // 2))
             panel(scene, x, y, cell, name)
-        scene.height = 168.0 * (4 if stacked else 2) - 8
+        scene.height = 168.0 * (3 if stacked else 2) - 8
         return scene
 
     return Drawing(
@@ -352,6 +350,51 @@ def ways_to_the_past(
         layout(min(32, 320 / n), 15, stacked=False),
         layout(min(34, PHONE / n), 13.5, stacked=True),
     )
+
+
+def unrolled(read: Sequence[str], guessed: Sequence[str], *, title: str = "A state, unrolled") -> Drawing:
+    """A recurrent network, a column for each token: what it reads, its state, what it should guess.
+
+    Args:
+        read: the tokens that are read.
+        guessed: the token that should be guessed at each.
+        title: what it shows.
+
+    Raises:
+        ValueError: if the lengths differ.
+    """
+    read = [seen(token) for token in listed(read, "read")]
+    guessed = [seen(token) for token in listed(guessed, "guessed", len(read))]
+    description = (
+        f"The network reads {' '.join(read)}, one token a step. The map Wx leads from each token to its "
+        "step's state, Wh from each state to the next, and Wo from each state to the guess of the next "
+        f"token: {' '.join(guessed)}. On its way back the gradient of the last guess passes through all "
+        "states to the first token."
+    )
+    label, box = 58.0, 40.0
+    column = (PHONE - label) / len(read)
+    xs = [label + (i + 0.5) * column for i in range(len(read))]
+    scene = Scene(PHONE, 236, size=14)
+    for name, y in {"guess": 15, "state": 107, "read": 199}.items():
+        scene.text(0, y, name, anchor="start", muted=True)
+    scene.token_row(xs, 0, guessed, box, role=QUERY, strength="full")
+    scene.token_row(xs, 184, read, box, role=KEY)
+    for i, x in enumerate(xs):
+        scene.token(x, 92, f"h_{{{i + 1}}}", box, 30, role=QUERY)
+        scene.arrow((x, 184), (x, 124), label="W_{x}" if i == 0 else "")
+        scene.arrow((x, 92), (x, 32), label="W_{o}" if i == 0 else "")
+        if i:
+            start, end = xs[i - 1] + box / 2, x - box / 2
+            scene.arrow((start, 107), (end, 107))
+            if i == 1:
+                scene.text((start + end) / 2, 84, "W_{h}", muted=True)
+    back: dict[str, Any] = {"role": WEIGHTS, "width": 2.5, "dashed": True}
+    scene.arrow((xs[-1] + 10, 34), (xs[-1] + 10, 92), **back)
+    for i in range(len(xs) - 1, 0, -1):
+        scene.arrow((xs[i] - box / 2, 117), (xs[i - 1] + box / 2, 117), **back)
+    scene.arrow((xs[0] - 10, 122), (xs[0] - 10, 182), **back)
+    scene.text(PHONE, 228, "dashed: the gradient's way back", anchor="end", muted=True)
+    return Drawing(title, description, scene)
 
 
 def gated_state(old: Any, gate: Any, candidate: Any, *, title: str = "A gate keeps or replaces") -> Drawing:

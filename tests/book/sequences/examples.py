@@ -22,6 +22,10 @@ def ways_to_the_past(**changes):
     return sequences.ways_to_the_past(**({"n": 10, "distance": 8, "window": 5} | changes))
 
 
+def unrolled(**changes):
+    return sequences.unrolled(**({"read": "cabr", "guessed": "abra"} | changes))
+
+
 def gated_state(**changes):
     arguments = {"old": [0.9, -0.4], "gate": [1.0, 0.5], "candidate": [-0.6, 0.8]}
     return sequences.gated_state(**(arguments | changes))
@@ -40,6 +44,7 @@ EXAMPLES = (
     merge_rows,
     picked_columns,
     ways_to_the_past,
+    unrolled,
     gated_state,
     what_stays,
     one_vector,

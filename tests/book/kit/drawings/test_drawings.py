@@ -486,6 +486,7 @@ def test_the_token_is_a_column_in_the_text_and_a_row_in_code():
         (lambda: examples.picked_columns(column=3), "there is no token 3 among 3"),
         (lambda: examples.picked_columns(labels=["E"]), "labels: expected 3, got 1"),
         (lambda: examples.picked_columns(rows=["a"]), "rows: expected 2, got 1"),
+        (lambda: examples.unrolled(guessed="ab"), "guessed: expected 4, got 2"),
         (lambda: examples.ways_to_the_past(distance=10), "distance: expected 1 to 9, got 10"),
         (lambda: examples.ways_to_the_past(window=11), "window: expected 1 to 10, got 11"),
         (lambda: examples.gated_state(gate=[0.5, 1.5]), "a gate lies between 0 and 1, got 1.5"),
