@@ -36,7 +36,7 @@ def files(name: str, title: str) -> dict[str, str]:
 
 HIDDEN = {"tags": ["hide-input"]}
 CLOSED = {"jupyter": {"source_hidden": True}, "cellView": "form"}  # in Jupyter and in Colab
-RUNS_IN = "**Runs in** about 5 seconds on a laptop with two cores (AVX2)."
+RUNS_IN = "**Runs in** about 5 seconds on a laptop with two cores."
 
 
 def label_of(name: str) -> str:

@@ -11,7 +11,7 @@ from tests.notebooks.rules import Rule
 Part = tuple[str, Callable[[NotebookNode], bool]]
 QUOTE = ["**The question.**", "**You need**", "**You will build**", "**Runs in**"]
 COUNT = r"(?:\d+|an?|one|two|three|four|five|ten|twenty|thirty|forty|fifty)"
-RUN_TIME = re.compile(rf"about {COUNT} (?:seconds?|minutes?) on a laptop with two cores \(AVX2\)")
+RUN_TIME = re.compile(rf"about {COUNT} (?:seconds?|minutes?) on a laptop with two cores")
 NUMBERED = re.compile(r"\$\$\s*\(eq-[\w-]+\)|:label:\s*eq-[\w-]+")
 EXERCISE = re.compile(r"\{exercise(?:-start)?\}[^\n]*\n(?:\s*:(?!label)[^\n]*\n)*\s*:label:\s*(\S+)")
 ELSEWHERE = re.compile(r"^## (Laboratory|Exercises)\s*$", re.MULTILINE)
@@ -37,7 +37,7 @@ def opens(page: Page, label: str, promises: Sequence[str]) -> Iterator[str]:
     if -1 not in places and places != sorted(places):
         yield "the promises of the opening are out of order"
     if not RUN_TIME.search(quote):
-        yield "the opening does not say 'about N seconds on a laptop with two cores (AVX2)', or minutes"
+        yield "the opening does not say 'about N seconds on a laptop with two cores', or minutes"
 
 
 def opening(page: Page, book: Book) -> Iterator[str]:

@@ -19,17 +19,17 @@ OPENING = """(ch-made)=
 # A made chapter
 
 > **The question.** What is wrong? **You need** nothing. **You will build** a rule.
-> **Runs in** about 20 seconds on a laptop with two cores (AVX2)."""
+> **Runs in** about 20 seconds on a laptop with two cores."""
 LABORATORY = """(lab-made)=
 # A made chapter: laboratory
 
 > **What this is.** The experiments behind {ref}`ch-made`. **You need** the chapter.
-> **Runs in** about 20 seconds on a laptop with two cores (AVX2)."""
+> **Runs in** about 20 seconds on a laptop with two cores."""
 EXERCISES = """(exercises-made)=
 # A made chapter: exercises
 
 > **What this is.** The six exercises of {ref}`ch-made`.
-> **Runs in** about a minute on a laptop with two cores (AVX2)."""
+> **Runs in** about a minute on a laptop with two cores."""
 SETUP = """try:
     import tformer_book
 except ImportError:

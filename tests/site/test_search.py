@@ -53,7 +53,7 @@ QUESTIONS = {
     "how are positions encoded": {"5", "5.2", "5.3", "positional embedding"},
     "why do transformers need warmup": {"4.8", "6.4.1", "4.L7", "4.L8", "6.L4"},
     "beam search vs sampling": {"11.4", "11.7", "8.5", "beam search"},
-    "teacher forcing": {"1.7", "teacher forcing"},
+    "teacher forcing": {"1.9", "teacher forcing"},
     "bert vs gpt": {"6.1", "7.1"},
     "how many parameters does gpt-2 have": {"6.7", "6.L9"},
     "vision transformer patch size": {"12.2", "12.L7"},
