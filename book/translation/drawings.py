@@ -530,7 +530,8 @@ def one_column(
         for i, w in enumerate(weights):
             y = 37 + i * (tall + 6)
             start = box + 26 + bars * w + width_of(number(w, digits), size)
-            scene.line((start, y), (room - goal - 2, middle), role=WEIGHTS, width=1 + 5 * w)
+            if w >= 0.5 * 10**-digits:  # what is written as zero has no line
+                scene.line((start, y), (room - goal - 2, middle), role=WEIGHTS, width=1 + 5 * w)
         y = 22 + len(source) * (tall + 6) + 16
         scene.text(0, y, "the target", anchor="start", muted=True)
         places, fits = scene.places(0, room, written, gap=4)
@@ -555,7 +556,7 @@ def cut_paths(
     """How one source token may reach a word that the decoder writes, and which paths each experiment cuts.
 
     Path 1 is the decoder's own reading of the token's column. Path 2 goes through the hour's column, path 3
-    through the columns of other tokens.
+    through the columns of other tokens, which the decoder or the hour's column reads.
 
     Args:
         hour: the source token that becomes the written one.
@@ -579,7 +580,8 @@ def cut_paths(
         f"Source tokens {hour}, {others} and {half} stand above their columns of C, and below these "
         f"stands {written}, which the decoder writes. Three paths lead from {half} to {written}. 1: the "
         f"decoder reads {half}'s column. 2: inside the encoder {hour}'s column reads {half}, and the decoder "
-        f"reads {hour}'s column. 3: the columns of other tokens read {half}, and are read. Cut are, {said}."
+        f"reads {hour}'s column. 3: the columns of other tokens read {half}, and are read, by "
+        f"{hour}'s column or by the decoder. Cut are, {said}."
     )
 
     def paths(scene: Scene, room: Pixels) -> None:
@@ -608,6 +610,9 @@ def cut_paths(
             scene.box(x - 11, y - 11, 22, 22, name, role=WEIGHTS, strength="full", radius=11, bold=True)
         scene.arrow((xs[0], foot), (xs[1] - 18, goal), width=2)
         scene.arrow((xs[1], foot), (xs[1], goal), width=2)
+        passed, halfway = columns + 21, (xs[0] + xs[1]) / 2  # from one column to another
+        scene.arrow((xs[1] - 18, passed), (xs[0] + 18, passed), role=WEIGHTS, width=1.5)
+        scene.box(halfway - 11, passed - 11, 22, 22, "3", role=WEIGHTS, strength="full", radius=11, bold=True)
 
     def experiments(scene: Scene, x: Pixels, y: Pixels) -> Pixels:
         """The table of cuts; returns its lower edge."""
