@@ -189,7 +189,7 @@ def turning_pair(
         name, offset, q, k = panels[i]
         scene.text(x, y - radius - 30, name, bold=True)
         start, turn = math.pi / 2 - k, -between(q, k)
-        scene.face(x, y, radius)
+        scene.face(x, y, radius, clock=False)
         scene.sector(x, y, 0.42 * radius, start, start + turn, role=WEIGHTS, shade=1.0)
         for angle, role, word in ((q, QUERY, "q"), (k, KEY, "k")):
             cos, sin = math.cos(angle), math.sin(angle)
@@ -377,7 +377,9 @@ def swept_angles(
     marked: int | None = None,
     title: str = "What each hand has seen in training",
 ) -> Drawing:
-    """A clock face for each hand: the angles of the offsets in training tinted, those beyond hatched.
+    """A circle for each hand: the angles of the offsets in training tinted, those beyond hatched.
+
+    Angles are counted counter-clockwise from the right.
 
     Args:
         speeds: w, in radians a place, one for each hand.
@@ -407,9 +409,10 @@ def swept_angles(
         for i, a, b in zip(hands, seen, reached, strict=True)
     )
     description = (
-        f"A clock face for each of {len(speeds)} hands. Tinted is what the hand sweeps for offsets 0 to "
-        f"{trained - 1}, hatched what it reaches only for offsets up to {read - 1}. {said}."
-        + ("" if marked is None else f" Hand {marked} stands out: it is new over more than half of the face.")
+        f"A circle for each of {len(speeds)} hands, turned counter-clockwise from the right. Tinted is what "
+        f"the hand sweeps for offsets 0 to {trained - 1}, hatched what it reaches only for offsets up to "
+        f"{read - 1}. {said}."
+        + ("" if marked is None else f" Hand {marked} stands out: it is new over more than half of it.")
     )
 
     def layout(columns: int, cell: Pixels, radius: Pixels, size: Pixels, *, split: bool) -> Scene:
@@ -421,12 +424,13 @@ def swept_angles(
             name, bold = [f"w{LOWERED[hands[i]]} =", f"{w:.2g}"], hands[i] == marked
             for j, line in enumerate(name if split else [" ".join(name)]):
                 scene.text(x, y - radius - above + 10 + 17 * j, line, bold=bold)
-            scene.sector(x, y, radius, 0, min(a, TURN), role=WEIGHTS, shade=1.0)
+            right = TURN / 4  # sectors run clockwise from twelve o'clock, these angles the other way
+            scene.sector(x, y, radius, right - min(a, TURN), right, role=WEIGHTS, shade=1.0)
             if a < TURN:
-                scene.sector(x, y, radius, a, min(b, TURN), hatched=True)
-            scene.face(x, y, radius)
+                scene.sector(x, y, radius, right - min(b, TURN), right - a, hatched=True)
+            scene.face(x, y, radius, clock=False)
             if a < TURN:
-                scene.line((x, y), (x + radius * math.sin(a), y - radius * math.cos(a)), width=3, opacity=0.8)
+                scene.line((x, y), (x + radius * math.cos(a), y - radius * math.sin(a)), width=3, opacity=0.8)
             scene.text(x, y + radius + 16, degrees(a), bold=bold)
             scene.text(x, y + radius + 35, f"to {degrees(b)}", muted=True)
         y, x = rows * tall + 12, 2.0

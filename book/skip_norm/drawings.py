@@ -586,7 +586,7 @@ def ways_back(layers: int, share: Any, *, title: str = "Every way back through t
         scene, tall, begin, last = Scene(room, size=size_of_type), 34.0, 8.0, 62.0
         step = (room - begin - last) / layers
         for i in range(layers):
-            scene.text(begin + (i + 0.5) * step, 10, f"layer {layers - i}", muted=True)
+            scene.text(begin + (i + 0.5) * step, 10, f"sublayer {layers - i}", muted=True)
         scene.text(room, 10, "left", anchor="end", muted=True)
         for r, way in enumerate(ways):
             y, direct = 40 + r * tall, not any(way)

@@ -323,13 +323,14 @@ class Scene:
                     image.append(drawsvg.Rectangle(*place, fill=f"#{level:02x}{level:02x}{level:02x}"))
         self.elements.append(image)
 
-    def face(self, x: Pixels, y: Pixels, radius: Pixels) -> None:
-        """A circle, with a mark at twelve o'clock."""
+    def face(self, x: Pixels, y: Pixels, radius: Pixels, *, clock: bool = True) -> None:
+        """A circle, with a mark at twelve o'clock if it is that of a clock."""
         ring = drawsvg.Circle(
             _at(x), _at(y), _at(radius), fill="none", stroke="currentColor", stroke_opacity=FAINT
         )
         self.elements.append(ring)
-        self.line((x, y - radius), (x, y - radius + 4))
+        if clock:
+            self.line((x, y - radius), (x, y - radius + 4))
 
     def sector(
         self,
