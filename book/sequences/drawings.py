@@ -17,6 +17,11 @@ def seen(token: str) -> str:
     return token.replace(" ", SPACE)
 
 
+def probable(value: float) -> str:
+    """A probability as it is written: with three decimals where two would say too little."""
+    return number(value, 2 if value >= 0.1 else 3)
+
+
 def shifted_guesses(
     tokens: Sequence[str], probabilities: Any, *, title: str = "Each token is guessed from those before it"
 ) -> Drawing:
@@ -38,7 +43,7 @@ def shifted_guesses(
     read, wanted = tokens[:-1], tokens[1:]
     bits = [abs(math.log2(value)) for value in p]
     said = "; ".join(
-        f"after {before}, {after} has probability {number(value)} and costs {number(cost, 1)} bits"
+        f"after {before}, {after} has probability {probable(value)} and costs {number(cost, 1)} bits"
         for before, after, value, cost in zip(read, wanted, p, bits, strict=True)
     )
     description = (
@@ -55,7 +60,7 @@ def shifted_guesses(
         scene.token_row(xs, 52, wanted, box, role=QUERY, strength="full")
         for x, value, cost in zip(xs, p, bits, strict=True):
             scene.arrow((x, 34), (x, 50))
-            scene.text(x, 98, number(value), size=size - 0.5)
+            scene.text(x, 98, probable(value), size=size - 0.5)
             scene.bar(x, 176, 0.5 * column, 56 * cost / max(*bits, 1e-9), QUERY)
             scene.text(x, 190, number(cost, 1))
         scene.line((label, 176), (label + len(p) * column, 176))
@@ -444,7 +449,7 @@ def gated_state(old: Any, gate: Any, candidate: Any, *, title: str = "A gate kee
                 y, written = 26 + j * tall, number(value, digits)
                 scene.box(x, y, cell, tall, written, role=role, strength=strength, shade=shade)
                 if i < 4:
-                    scene.text(x + cell + gap / 2, y + tall / 2, "·+·="[i])
+                    scene.text(x + cell + gap / 2, y + tall / 2, "⊙+⊙="[i])
         scene.height = 28 + len(old) * tall
         return scene
 
@@ -452,57 +457,10 @@ def gated_state(old: Any, gate: Any, candidate: Any, *, title: str = "A gate kee
     return Drawing(title, description, wide, layout(52, 15, 13.5))
 
 
-def what_stays(
-    gates: Sequence[Pixels], steps: Sequence[int], *, title: str = "What is left of an old number"
-) -> Drawing:
-    """The share of a number that a gate leaves after some steps, a row of bars for each gate.
-
-    Args:
-        gates: z, what one step keeps, from 0 to 1; a row each.
-        steps: after how many steps it is shown, in ascending order.
-        title: what it shows.
-
-    Raises:
-        ValueError: if a gate is not between 0 and 1, or there is nothing to show.
-    """
-    gates, steps = [float(z) for z in listed(gates, "gates")], listed(steps, "steps")
-    for z in gates:
-        if not 0 <= z <= 1:
-            raise ValueError(f"a gate lies between 0 and 1, got {z}")
-    shares = [[z**n for n in steps] for z in gates]
-    said = "; ".join(
-        f"with z = {z:g}, " + ", ".join(f"{number(x)} after {n}" for n, x in zip(steps, row, strict=True))
-        for z, row in zip(gates, shares, strict=True)
-    )
-    description = (
-        f"A step keeps the share z of an old number. Left is z to the power of the number of steps: {said}. "
-        "Bars are as high as what is left."
-    )
-
-    def layout(label: Pixels, column: Pixels, size: Pixels) -> Scene:
-        xs = [label + (i + 0.5) * column for i in range(len(steps))]
-        scene = Scene(label + len(steps) * column, size=size)
-        scene.text(0, 12, "steps", anchor="start", muted=True)
-        for x, n in zip(xs, steps, strict=True):
-            scene.text(x, 12, str(n), muted=True)
-        for i, (z, row) in enumerate(zip(gates, shares, strict=True)):
-            base = 90 + 84 * i
-            scene.text(0, base - 22, f"z = {z:g}", anchor="start", bold=True)
-            for x, share in zip(xs, row, strict=True):
-                scene.bar(x, base, 0.5 * column, 56 * share, QUERY)
-                scene.text(x, base + 13, number(share))
-            scene.line((label, base), (scene.width, base))
-        scene.height = 90 + 84 * (len(gates) - 1) + 24
-        return scene
-
-    wide, narrow = min(84, 580 / len(steps)), (PHONE - 68) / len(steps)
-    return Drawing(title, description, layout(92, wide, 15), layout(68, narrow, 13.5))
-
-
 def one_vector(
     source: Sequence[str], target: Sequence[str], *, title: str = "Everything passes through one vector"
 ) -> Drawing:
-    """An encoder reads the source into one vector; a decoder, which starts from it, writes the target.
+    """An encoder reads the source in both directions into one vector; each step of a decoder gets it.
 
     Args:
         source: what is read.
@@ -514,76 +472,76 @@ def one_vector(
     """
     source = [seen(token) for token in listed(source, "source")]
     target = [seen(token) for token in listed(target, "target")]
-    begin = "begin"
+    fed = ["begin", *target[:-1]]
     description = (
-        f"An encoder reads {' '.join(source)}, one state for each token, each after the one before. Its "
-        "last state becomes one vector. The decoder's states start from it. The first reads the sign to "
-        f"begin, the others the token written before, and they write {' '.join(target)}."
+        f"An encoder reads {' '.join(source)} twice, forwards and backwards, one state for each token and "
+        "direction. The last state of each direction, stacked, make one vector. The decoder's first state is "
+        "made from it, and it enters every step. The first step reads the sign to begin, the others the "
+        f"token written before, and they write {' '.join(target)}."
     )
+    tall = 26.0
 
-    def chain(scene: Scene, xs: Sequence[Pixels], y: Pixels, box: Pixels, role: Role) -> None:
-        """States side by side, each leading to the next."""
-        for i, x in enumerate(xs):
-            scene.token(x, y, "", box, 26, role=role)
+    def encoder(scene: Scene, xs: Sequence[Pixels], y: Pixels, box: Pixels, x: Pixels) -> None:
+        """Tokens between the states of the two directions; the vector at x."""
+        for i, place in enumerate(xs):
+            scene.token(place, y, "", box, tall, role=KEY)
+            scene.token(place, y + 96, "", box, tall, role=KEY)
+            scene.arrow((place, y + 45), (place, y + 28))
+            scene.arrow((place, y + 77), (place, y + 94))
             if i:
-                scene.arrow((xs[i - 1] + box / 2, y + 13), (x - box / 2, y + 13))
+                scene.arrow((place - box / 2, y + 13), (xs[i - 1] + box / 2, y + 13))
+                scene.arrow((xs[i - 1] + box / 2, y + 109), (place - box / 2, y + 109))
+        scene.token_row(xs, y + 46, source, box, role=KEY)
+        scene.arrow((xs[0], y), (xs[0], y - 14), (x, y - 14), (x, y + 33))
+        scene.arrow((xs[-1] + box / 2, y + 109), (x, y + 109), (x, y + 89))
+        scene.vector(x - 8, y + 35, [""] * 4, 16, 13, role=VALUE, row=None)
+        scene.text(xs[0] - box / 2, y - 28, "encoder", anchor="start", muted=True)
+        scene.text(x, y - 28, "one vector", bold=True)
 
-    def vector(scene: Scene, x: Pixels, y: Pixels) -> None:
-        scene.vector(x - 8, y, [""] * 4, 16, 13, role=VALUE, row=None)
-
-    def part(
-        scene: Scene,
-        xs: Sequence[Pixels],
-        y: Pixels,
-        box: Pixels,
-        role: Role,
-        read: Sequence[str],
-        above: Sequence[str],
-    ) -> None:
-        """Tokens read below, states, and tokens written above."""
-        chain(scene, xs, y, box, role)
-        scene.token_row(xs, y + 48, read, box, role=KEY)
-        for x in xs:
-            scene.arrow((x, y + 47), (x, y + 28))
-        if above:
-            scene.token_row(xs, y - 52, above, box, role=QUERY, strength="full")
-            for x in xs:
-                scene.arrow((x, y - 1), (x, y - 20))
-
-    fed = [begin, *target[:-1]]
+    def decoder(scene: Scene, xs: Sequence[Pixels], y: Pixels, box: Pixels) -> None:
+        """Written tokens, states, and below them the tokens read; room between for what comes in."""
+        for i, place in enumerate(xs):
+            scene.token(place, y + 52, "", box, tall, role=QUERY)
+            scene.arrow((place, y + 51), (place, y + 32))
+            scene.arrow((place + 9, y + 119), (place + 9, y + 80))
+            scene.arrow((place - 9, y + 100), (place - 9, y + 80), role=VALUE, width=2)
+            if i:
+                scene.arrow((xs[i - 1] + box / 2, y + 65), (place - box / 2, y + 65))
+        scene.token_row(xs, y, target, box, role=QUERY, strength="full")
+        scene.token_row(xs, y + 120, fed, box, role=KEY)
 
     def wide() -> Scene:
         cell, box = 58.0, 50.0
-        scene = Scene((len(source) + len(target) + 1.3) * cell)
+        scene = Scene((len(source) + len(target) + 2) * cell)
         xs = [(i + 0.5) * cell for i in range(len(source))]
-        us = [(len(source) + 1.3 + i + 0.5) * cell for i in range(len(target))]
-        part(scene, xs, 54, box, KEY, source, [])
-        part(scene, us, 54, box, QUERY, fed, target)
-        middle = (xs[-1] + us[0]) / 2
-        scene.arrow((xs[-1] + box / 2, 67), (middle - 10, 67))
-        vector(scene, middle, 41)
-        scene.arrow((middle + 10, 67), (us[0] - box / 2, 67))
-        scene.text(xs[0] - box / 2, 20, "encoder", anchor="start", muted=True)
-        scene.text(us[0] - box / 2 - 8, 20, "one vector", anchor="end", bold=True)
-        scene.height = 134
+        us = [(len(source) + 2.5 + i) * cell for i in range(len(target))]
+        x, y = (xs[-1] + us[0]) / 2, 38.0
+        encoder(scene, xs, y, box, x)
+        top, turn = y - 4, us[0] - box / 2 - 26
+        decoder(scene, us, top, box)
+        scene.arrow((x + 8, top + 65), (us[0] - box / 2, top + 65), role=VALUE, width=2)
+        scene.line(
+            (turn, top + 65), (turn, top + 100), (us[-1] - 8, top + 100), role=VALUE, width=2, opacity=0.8
+        )
+        scene.text(us[0] - box / 2, y - 28, "decoder", anchor="start", muted=True)
+        scene.height = y + 148
         return scene
 
     def narrow() -> Scene:
-        cell = min(58.0, (PHONE - 36) / max(len(source), len(target)))
+        cell = min(58.0, (PHONE - 78) / max(len(source), len(target)))
         box = cell - 8
         scene = Scene(PHONE, size=13.5)
         xs = [(i + 0.5) * cell for i in range(len(source))]
-        us = [24 + (i + 0.5) * cell for i in range(len(target))]
-        part(scene, xs, 26, box, KEY, source, [])
-        scene.text(math.fsum(xs) / len(xs), 10, "encoder", muted=True)
-        turn = xs[-1] + box / 2 + 24
-        scene.line((xs[-1] + box / 2, 39), (turn, 39), (turn, 124))
-        vector(scene, turn, 124)
-        scene.text(turn - 16, 150, "one vector", anchor="end", bold=True)
-        scene.arrow((turn, 176), (turn, 190), (4, 190), (4, 277), (us[0] - box / 2, 277))
-        scene.width = max(turn + 12, 24 + cell * len(target))
-        part(scene, us, 264, box, QUERY, fed, target)
-        scene.height = 344
+        us = [26 + (i + 0.5) * cell for i in range(len(target))]
+        x, y, top = xs[-1] + box / 2 + 32, 38.0, 194.0
+        encoder(scene, xs, y, box, x)
+        decoder(scene, us, top, box)
+        right, low, middle = max(x, us[-1] + box / 2) + 18, top + 100, top + 65
+        path = ((x + 8, y + 61), (right, y + 61), (right, low), (6, low), (6, middle))
+        scene.arrow(*path, (us[0] - box / 2, middle), role=VALUE, width=2)
+        scene.text(us[0] - box / 2, top - 14, "decoder", anchor="start", muted=True)
+        scene.width = max(PHONE, right + 2)
+        scene.height = top + 152
         return scene
 
     return Drawing(title, description, wide(), narrow())

@@ -31,10 +31,6 @@ def gated_state(**changes):
     return sequences.gated_state(**(arguments | changes))
 
 
-def what_stays(**changes):
-    return sequences.what_stays(**({"gates": [0.5, 0.95], "steps": [0, 1, 2, 5, 10, 40]} | changes))
-
-
 def one_vector(**changes):
     return sequences.one_vector(**({"source": "abcd", "target": "dcba"} | changes))
 
@@ -46,6 +42,5 @@ EXAMPLES = (
     ways_to_the_past,
     unrolled,
     gated_state,
-    what_stays,
     one_vector,
 )
