@@ -47,7 +47,7 @@ def both_sides(
         spots, fits = scene.places(0, room - label, [*tokens[:place], broad, *tokens[place + 1 :]], gap=6)
         for n, ((x, wide), word) in enumerate(zip(spots, tokens, strict=True)):
             paint: Paint = HIDDEN if n == place else {"role": KEY}
-            scene.token(x, 2, "?" if n == place else word, wide, size=fits, **paint)
+            scene.token(x, 2, "▢" if n == place else word, wide, size=fits, **paint)
         y = 54.0
         for name, (seen, word, often) in guesses.items():
             if stacked:

@@ -215,10 +215,11 @@ def latent(
         f"Two columns, both for head h of {n_heads}. Each begins with a token x, {d_model} numbers, of which "
         f"maps make the latent c, {d_latent} numbers, and beside it the rotary key r, {d_rotary} numbers: "
         "only these are kept, and in both columns an arrow leads from r to the weights. Left, expanded: Ωk "
-        "makes the head's key of c and Ωv its value; the query q meets the key, which gives the weights, and "
-        "values are averaged with them. Right, absorbed: the transposed Ωk is applied to the query instead, "
-        "which then meets the latent itself; one arrow leads from the latents to the weights, as keys, and "
-        "another to the average, as values: latents are averaged, and Ωv is applied to the average, once."
+        "makes the head's key of c and Ωv its value; the query q meets the key and its second part q′ "
+        "meets r, which gives the weights, and values are averaged with them. Right, absorbed: the "
+        "transposed Ωk is applied to the query instead, which then meets the latent itself; one arrow "
+        "leads from the latents to the weights, as keys, and another to the average, as values: "
+        "latents are averaged, and Ωv is applied to the average, once."
     )
 
     def read(scene: Scene, x: Pixels, top: Pixels, left: Pixels, what: tuple[str, str], *at: Pixels) -> None:
@@ -232,10 +233,13 @@ def latent(
         a, b, w = x + each * 0.25, x + each * 0.75, each * 0.44
         left, right = a - w / 2, b - w / 2
         scene.text(x + each / 2, y + 10, name, bold=True)
-        scene.token(a, y + 26, "query q", w, role=QUERY)
         scene.token(b, y + 26, "token x", w, role=STREAM)
         thin, end = 34.0, right + w  # the rotary key stands at the right end, the latent takes the rest
+        scene.box(left, y + 26, thin, 30, "q′", role=QUERY, radius=5)  # what meets it, at the left end
+        scene.arrow((left + thin / 2, y + 56), (left + thin / 2, y + (208 if name == "expanded" else 160)))
+        a_q = left + w / 2 + thin / 2 + 3
         w_c, r = w - thin - 6, end - thin / 2
+        scene.box(left + thin + 6, y + 26, w_c, 30, "query q", role=QUERY, radius=5)
         b = right + w_c / 2
         scene.arrow((b, y + 56), (b, y + 66))
         scene.map(right, y + 66, w_c, 30, "Ω_{c}")
@@ -251,14 +255,14 @@ def latent(
             scene.arrow((b, y + 142), (b, y + 160))
             scene.box(right, y + 160, w_c, 30, "Ω_{k} c, Ω_{v} c", role=KEY, radius=5)
             read(scene, b, y + 190, a + w / 2 + 2, ("keys", "values"), y + 216, y + 276)
-            scene.arrow((a, y + 56), (a, y + 208))
+            scene.arrow((a_q, y + 56), (a_q, y + 208))
             scene.box(left, y + 208, w, 30, "weights", role=WEIGHTS, radius=5)
             scene.arrow((a, y + 238), (a, y + 261))
             scene.box(left, y + 261, w, 30, "average of Ω_{v}c", role=VALUE, radius=5)
             return
-        scene.arrow((a, y + 56), (a, y + 112))
-        scene.box(left, y + 112, w, 30, "Ω_{k}^{T} q", role=QUERY, radius=5)
-        scene.arrow((a, y + 142), (a, y + 160))
+        scene.arrow((a_q, y + 56), (a_q, y + 112))
+        scene.box(left + thin + 6, y + 112, w_c, 30, "Ω_{k}^{T} q", role=QUERY, radius=5)
+        scene.arrow((a_q, y + 142), (a_q, y + 160))
         read(scene, b, y + 142, a + w / 2 + 2, ("keys", "values"), y + 169, y + 223)
         scene.box(left, y + 160, w, 30, "weights", role=WEIGHTS, radius=5)
         scene.arrow((a, y + 190), (a, y + 208))
