@@ -565,65 +565,75 @@ def decoder_looks_back(
     weights = listed(weights, "weights", len(source))
     if not 0 <= step < len(target):
         raise ValueError(f"there is no step {step} among {len(target)} words")
+    last = target[step - 1] if step else "(begin)"
+    now, ago = f"{step + 1}", f"{step}"
     description = (
         f"Before: the encoder's states of {' '.join(source)} are squeezed into one vector, which every step "
-        f"of the decoder gets; it has written {' '.join(target[: step + 1])}. After: the states stay. To "
-        f"write {target[step]}, the decoder's state before this step sends a query to all of them; their "
-        "average, the context, enters the step. Weights: "
-        f"{pairs_in_words(source, weights)}."
+        f"of the decoder gets; it has written {' '.join(target[: step + 1])}. After: the states h stay. Step "
+        f"{now} writes {target[step]}. The decoder's state before it, u{ago}, sends a query to all of them; "
+        f"their average with the weights A is the context, c{now}. It goes to two places. One is the GRU, "
+        f"which makes the next state, u{now}, of u{ago}, the context and e{now}, the embedding of the word "
+        f"written last, {last}. The other is the map Wo, which makes the logits of u{now} and the context. "
+        f"Weights: {pairs_in_words(source, weights)}."
     )
-    size, tall, height = 14.0, 30.0, 270.0
+    size, tall, height = 14.0, 30.0, 352.0
     asks: dict[str, Any] = {"role": QUERY, "width": 2}
-
-    def encoder(scene: Scene, x: Pixels, y: Pixels, room: Pixels, strength: Strength) -> list[Pixels]:
-        """The states of the words that were read; returns where their middles are."""
-        places, fits = scene.places(x, room, source)
-        for (place, broad), word in zip(places, source, strict=True):
-            scene.token(place, y, word, broad, tall, role=KEY, strength=strength, size=fits)
-        return [place for place, _ in places]
-
-    def decoder(scene: Scene, x: Pixels, y: Pixels, room: Pixels) -> list[Pixels]:
-        """The words written so far, the one being written, and empty boxes for those to come."""
-        places, fits = scene.places(x, room, target)
-        for i, ((place, broad), word) in enumerate(zip(places, target, strict=True)):
-            if i > step:
-                scene.token(place, y, "", broad, tall, strength="faint")
-            else:
-                strength: Strength = "full" if i == step else "pale"
-                scene.token(place, y, word, broad, tall, role=QUERY, strength=strength, size=fits)
-            if i:
-                scene.line((place - broad / 2 - 8, y + tall / 2), (place - broad / 2, y + tall / 2))
-        return [place for place, _ in places]
 
     def before(scene: Scene, x: Pixels, y: Pixels) -> None:
         room, middle = PHONE - 20.0, x + PHONE / 2
         scene.text(middle, y + 10, "Before: one vector for everything", bold=True)
-        for place in encoder(scene, x + 10, y + 48, room, "pale"):
-            scene.line((place, y + 78), (middle, y + 120))
-        scene.vector(middle - 9, y + 120, [""] * 4, 18, 14, role=KEY)
-        turn = y + 198
-        scene.line((middle, y + 176), (middle, turn), opacity=0.8)
-        for place in decoder(scene, x + 10, y + 222, room)[: step + 1]:
-            scene.arrow((middle, turn), (place, turn), (place, y + 220))
+        places, fits = scene.places(x + 10, room, source)
+        for (place, broad), word in zip(places, source, strict=True):
+            scene.token(place, y + 48, word, broad, tall, role=KEY, size=fits)
+            scene.line((place, y + 78), (middle, y + 132))
+        scene.vector(middle - 9, y + 132, [""] * 4, 18, 14, role=KEY)
+        turn, row = y + 234, y + 274
+        scene.line((middle, y + 188), (middle, turn), opacity=0.8)
+        places, fits = scene.places(x + 10, room, target)
+        for i, ((place, broad), word) in enumerate(zip(places, target, strict=True)):
+            if i > step:
+                scene.token(place, row, "", broad, tall, strength="faint")
+            else:
+                strength: Strength = "full" if i == step else "pale"
+                scene.token(place, row, word, broad, tall, role=QUERY, strength=strength, size=fits)
+                scene.arrow((middle, turn), (place, turn), (place, row - 2))
+            if i:
+                scene.line((place - broad / 2 - 8, row + tall / 2), (place - broad / 2, row + tall / 2))
 
     def after(scene: Scene, x: Pixels, y: Pixels) -> None:
-        room, rail = PHONE - 20.0, x + PHONE - 3
-        centre = x + room / 2
         scene.text(x + PHONE / 2, y + 10, "After: every step looks back", bold=True)
-        steps = decoder(scene, x, y + 222, room)
-        below, asking = steps[step], steps[max(step - 1, 0)]  # the state before this step asks
-        xs = encoder(scene, x, y + 48, room, "full")
-        scene.line(
-            (asking, y + 252), (asking, y + 266), (rail, y + 266), (rail, y + 30), (xs[0], y + 30), **asks
-        )
-        scene.text(rail - 8, y + 186, "query", anchor="end", muted=True)
-        for place, weight in zip(xs, weights, strict=True):
-            scene.arrow((place, y + 30), (place, y + 47), **asks)
-            scene.text(place, y + 91, number(weight, digits))
-            scene.line((place, y + 103), (centre, y + 146), role=WEIGHTS, width=1 + 9 * weight)
-        scene.token(centre, y + 144, "context", 84, tall, role=VALUE, strength="full")
-        turn = y + 198
-        scene.arrow((centre, y + 174), (centre, turn), (below, turn), (below, y + 220), role=VALUE, width=2)
+        places, fits = scene.places(x + 48, PHONE - 48, source)
+        state, gru, new, out = x + 24, x + 118, x + 212, x + PHONE - 34
+        context, turn, row = x + 48 + (PHONE - 48) / 2, y + 200, y + 226
+        middle, below = row + tall / 2, row + tall
+        scene.line((state, row), (state, y + 32), (places[-1][0], y + 32), **asks)
+        scene.text(state + 8, y + 186, "query", anchor="start", muted=True)
+        for s, ((place, broad), word, weight) in enumerate(zip(places, source, weights, strict=True)):
+            scene.arrow((place, y + 32), (place, y + 47), **asks)
+            scene.token(place, y + 48, word, broad, tall, role=KEY, strength="full", size=fits)
+            scene.text(place, y + 90, f"h_{{{s + 1}}}")
+            scene.line((place, y + 120), (context, y + 156), role=WEIGHTS, width=1 + 9 * weight)
+            share = number(weight, digits)
+            scene.text(place, y + 109, share if len(source) > 3 else f"A_{{{s + 1}{now}}} = {share}")
+        scene.token(context, y + 154, f"c_{{{now}}}", 44, tall, role=VALUE, strength="full")
+        scene.text(context + 28, y + 169, "context", anchor="start", muted=True)
+        for place in (gru, out):
+            scene.arrow(
+                (context, y + 184), (context, turn), (place, turn), (place, row - 1), role=VALUE, width=2
+            )
+        scene.token(state, row, f"u_{{{ago}}}", 44, tall, role=QUERY, strength="full")
+        scene.box(gru - 30, row, 60, tall, "GRU", strength="plain")
+        scene.token(new, row, f"u_{{{now}}}", 44, tall, role=QUERY)
+        scene.box(out - 30, row, 60, tall, "W_{o}", strength="plain")
+        for start, end in ((state + 22, gru - 31), (gru + 30, new - 23), (new + 22, out - 31)):
+            scene.arrow((start, middle), (end, middle))
+        scene.arrow((gru, y + 298), (gru, below + 1))
+        scene.arrow((out, below), (out, y + 297))
+        scene.token(gru, y + 298, f"e_{{{now}}}", 44, tall, strength="pale")
+        scene.text(gru, y + 341, f"of {last}", muted=True)
+        broad = min(max(widest([target[step]], size) + 2 * PAD, 60), 2 * (x + PHONE - out))
+        scene.token(out, y + 298, target[step], broad, tall, role=QUERY, strength="full")
+        scene.text(out - 8, y + 277, "logits", anchor="end", muted=True)
 
     wide, narrow = Scene(2 * PHONE + 40, height, size=size), Scene(PHONE, 2 * height + 20, size=size)
     before(wide, 0, 0)
@@ -658,8 +668,8 @@ def context_swap(
     description = (
         f"Two sequences, each with a context at every step. The first has written {' '.join(first[:step])}. "
         f"At step {step + 1} its own context is taken away, and that of step {step + 1} of the second "
-        f"sequence, which writes {' '.join(second)}, enters instead. The step writes {second[step]} in place "
-        f"of {first[step]}."
+        f"sequence, which writes {' '.join(second)}, enters instead. The step keeps its own state. "
+        f"It writes {second[step]} in place of {first[step]}, which is crossed out."
     )
     column, box, tall = PHONE / len(first), 40.0, 28.0
     xs = [(i + 0.5) * column for i in range(len(first))]
@@ -681,6 +691,12 @@ def context_swap(
     scene.text(0, 10, "First sequence", anchor="start", bold=True)
     contexts(24, used=False)
     symbols(74, [*first[:step], second[step], *[""] * (len(first) - step - 1)], step)
+    beside, half = xs[step] + box / 2 + 12, width_of(first[step], scene.size) / 2 + 4
+    scene.text(beside, 88, first[step], muted=True)  # what it would have written
+    scene.line((beside - half, 94), (beside + half, 82), width=2)
+    if step:
+        scene.arrow((xs[step - 1] + box / 2, 88), (xs[step] - box / 2 - 1, 88))
+        scene.text((xs[step - 1] + xs[step]) / 2, 112, f"u_{{{step}}}")
     scene.text(0, 160, "Second sequence", anchor="start", bold=True)
     contexts(174, used=True)
     symbols(224, second, -1)

@@ -59,11 +59,11 @@ def test_the_right_answer_cannot_be_seen_before_one_is_chosen(asked):
 
 def test_a_question_of_another_chapter_says_of_which(visit):
     page = visit(PAGE, alone=True).page
-    fold, box = page.locator("details.recalled"), page.locator("#q-sequences-targets")
+    fold, box = page.locator("details.recalled"), page.locator("#q-sequences-one-vector")
     assert box.count() == 0  # closed, and so not in the document
     fold.locator("summary").click()
     assert box.locator(".question-kind").inner_text() == "From Chapter 1"
-    question = questions()["sequences-targets"]
+    question = questions()["sequences-one-vector"]
     assert sorted(box.get_by_role("button").all_inner_texts()) == sorted(question.answers())
     box.get_by_role("button", name=question.right).click()
     page.reload()
