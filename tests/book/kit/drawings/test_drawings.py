@@ -70,8 +70,8 @@ def test_a_drawing_says_what_it_shows(example):
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: e.__name__)
 def test_two_layouts_say_the_same(example):
     """Nothing is left out on a phone; a label may be set on more lines, and a matrix stand once less."""
-    wide, narrow = (set(" ".join(words(svg)).replace(",", "").split()) for svg in layouts(example()))
-    assert narrow == wide
+    wide, *narrow = (set(" ".join(words(svg)).replace(",", "").split()) for svg in layouts(example()))
+    assert narrow in ([], [wide])  # a small drawing has one layout for both
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: e.__name__)
