@@ -207,7 +207,7 @@ def cuts(
         axis.set_xticks(range(len(tokens)), list(tokens))
         axis.set_title(title, loc="left", pad=3)
         axis.set_ylabel("probability")
-    axes[-1, 0].set_xlabel("next letter, likely first")
+    axes[-1, 0].set_xlabel("next letter, likeliest first")
     return figure
 
 

@@ -99,22 +99,31 @@ def written(model: GPT, length: int, rows: int, seed: int, **rule: Any) -> list[
     return [TOKENIZER.decode(ids)[len(PROMPT) :] for ids in texts]
 
 
-def reach(model: GPT) -> dict[str, Any]:
-    """Bits of held-out letters by how many letters are read before them, and by n-grams."""
+def bits_at_places(model: GPT) -> tuple[Tensor, dict[str, Tensor]]:
+    """Held-out places, and what each letter costs there: by how many are read before it, and by n-grams."""
     places = torch.randint(128, len(NEW), (PLACES,), generator=torch.Generator().manual_seed(0))
+    bits = {f"GPT, {n}": costs(model, NEW[places[:, None] + torch.arange(-n, 1)]) for n in REACHES}
+    for order in ORDERS:
+        table = NGram(order, TOKENIZER.vocab_size).fit(IDS)
+        bits[f"{order}-gram"] = -table.log_probabilities(NEW)[places] / math.log(2)
+    return places, bits
+
+
+def kinds_of(places: Tensor) -> dict[str, Tensor]:
+    """Which of these places are first letters of words, letters inside words, and all else."""
     letter = torch.tensor([HELD_OUT[i].isalpha() for i in places])
     first = letter & torch.tensor([not (HELD_OUT[i - 1].isalpha() or HELD_OUT[i - 1] == "'") for i in places])
-    kinds = {
-        "all": torch.ones(PLACES, dtype=torch.bool),
+    return {
+        "all": torch.ones(len(places), dtype=torch.bool),
         "first letters": first,
         "inside words": letter & ~first,
         "no letters": ~letter,
         "others": ~first,
     }
-    bits = {f"GPT, {n}": costs(model, NEW[places[:, None] + torch.arange(-n, 1)]) for n in REACHES}
-    for order in ORDERS:
-        table = NGram(order, TOKENIZER.vocab_size).fit(IDS)
-        bits[f"{order}-gram"] = -table.log_probabilities(NEW)[places] / math.log(2)
+
+
+def by_kind(places: Tensor, bits: dict[str, Tensor]) -> dict[str, Any]:
+    """The mean cost of each kind of letter."""
 
     def error(name: str, chosen: Tensor) -> float:  # of a difference of means over the same places
         return ((bits["GPT, 127"] - bits[name])[chosen].std() / chosen.sum().sqrt()).item()
@@ -123,8 +132,13 @@ def reach(model: GPT) -> dict[str, Any]:
         kind: {"places": int(chosen.sum())}
         | {name: b[chosen].mean().item() for name, b in bits.items()}
         | {"errors": {name: error(name, chosen) for name in ("8-gram", "GPT, 5", "GPT, 8")}}
-        for kind, chosen in kinds.items()
+        for kind, chosen in kinds_of(places).items()
     }
+
+
+def reach(model: GPT) -> dict[str, Any]:
+    """Bits of held-out letters by how many letters are read before them, and by n-grams."""
+    return by_kind(*bits_at_places(model))
 
 
 def asked(model: GPT) -> dict[str, list[float]]:
