@@ -55,7 +55,7 @@ QUESTIONS = {
     "beam search vs sampling": {"11.4", "11.7", "8.5", "beam search"},
     "teacher forcing": {"1.9", "teacher forcing"},
     "bert vs gpt": {"6.1", "7.1"},
-    "how many parameters does gpt-2 have": {"6.7", "6.L9"},
+    "how many parameters does gpt-2 have": {"6.3.1", "6.L11"},
     "vision transformer patch size": {"12.2", "12.L7"},
     "gradient clipping": {"6.4.1", "gradient clipping"},
     "flash attention memory": {"14.2", "14.2.1", "14.7", "FlashAttention"},
