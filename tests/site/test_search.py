@@ -77,7 +77,10 @@ QUESTIONS = {
 # What the book does not treat, and the word of each that it does not have.
 ABSENT = {"lora": "lora", "rlhf": "rlhf", "speculative decoding": "speculative", "lora fine-tuning": "lora"}
 # Words that are not typed to the end, by the whole word.
-QUESTIONS_TYPED = {"perplexity": {"1.2", "1.2.2", "perplexity"}, "byte-pair encoding": {"1.3", "byte-pair encoding"}}
+QUESTIONS_TYPED = {
+    "perplexity": {"1.2", "1.2.2", "perplexity"},
+    "byte-pair encoding": {"1.3", "byte-pair encoding"},
+}
 # Code and works are below the chapters that use them, however well they match.
 LATER = {"MultiHeadAttention", "Vaswani"}
 
