@@ -130,10 +130,10 @@ SETTLED = """() => document.fonts.status === 'loaded'
   && document.getAnimations().every(one => one.playState !== 'running'
     || one.effect.getComputedTiming().endTime === Infinity)
   && [...document.querySelectorAll('article *')].every(one => one.tabIndex >= 0
-    || one.scrollWidth <= one.clientWidth + 1 || !one.clientWidth
+    || one.scrollWidth <= one.clientWidth || !one.clientWidth
     || !/auto|scroll/.test(getComputedStyle(one).overflowX)
     || one.querySelector('a, button, [tabindex="0"]'))
-  && [...document.querySelectorAll('[data-scrolls]')].every(one => one.scrollWidth > one.clientWidth + 1)"""
+  && [...document.querySelectorAll('[data-scrolls]')].every(one => one.scrollWidth > one.clientWidth)"""
 
 
 def settle(page) -> None:

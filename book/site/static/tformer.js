@@ -11,7 +11,7 @@
     const changed = []; // all is measured before anything is changed: the page is laid out once
     for (const [selector, label] of regions) {
       for (const region of document.querySelectorAll(selector)) {
-        const wide = region.scrollWidth > region.clientWidth + 1;
+        const wide = region.scrollWidth > region.clientWidth;
         const scrolls = wide && /auto|scroll/.test(getComputedStyle(region).overflowX);
         if (scrolls !== region.hasAttribute("data-scrolls")) changed.push([region, label, scrolls]);
       }
@@ -32,10 +32,10 @@
     update();
     document.fonts.ready.then(update);
   });
-  let timer;
+  let frame;
   window.addEventListener("resize", () => {
-    clearTimeout(timer);
-    timer = setTimeout(update, 200);
+    cancelAnimationFrame(frame);
+    frame = requestAnimationFrame(update);
   });
   document.addEventListener("toggle", update, true);
 })();
