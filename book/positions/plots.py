@@ -10,7 +10,6 @@ from matplotlib.axes import Axes
 from torch import Tensor
 
 from tformer_book.kit.plot_style import (
-    BLACK,
     BLUE,
     GREEN,
     GREY,
@@ -50,30 +49,6 @@ def products_by_offset(tables: Mapping[str, Float[Tensor, "D N"]]) -> BookFigure
         axis.set_title(title, loc="left")
         axis.set_ylabel(r"$\mathbf{p}_s^\mathsf{T}\mathbf{p}_n$")
     axes[-1, 0].set_xlabel("offset $n - s$")
-    return figure
-
-
-@book_style
-def turned_pairs(
-    panels: Mapping[str, tuple[Float[Tensor, " two"], Float[Tensor, " two"]]],
-) -> BookFigure:
-    """A turned query and key as arrows on the unit circle, and their angle: a panel a pair of places."""
-    figure, axes = new_figure(1, len(panels), height=2.1, squeeze=False)
-    circle = torch.linspace(0, 2 * torch.pi, 181)
-    for axis, (title, (query, key)) in zip(axes[0], panels.items(), strict=True):
-        axis.plot(circle.cos(), circle.sin(), color=GREY, linewidth=0.8)
-        for vector, colour, name in ((query, BLUE, "query"), (key, RED, "key")):
-            x, y = vector.tolist()
-            axis.annotate("", (x, y), (0, 0), arrowprops={"arrowstyle": "-|>", "color": colour, "lw": 2})
-            axis.text(1.4 * x, 1.3 * y, name, color=colour, ha="center", va="center")
-        start, end = (math.atan2(y, x) for x, y in (key.tolist(), query.tolist()))
-        between = (end - start + math.pi) % (2 * math.pi) - math.pi  # from the key to the query
-        arc = start + between * torch.linspace(0, 1, 61)
-        axis.plot(0.3 * arc.cos(), 0.3 * arc.sin(), color=BLACK, linewidth=1.5)
-        axis.text(0, -1.85, f"{abs(math.degrees(between)):.0f}°", ha="center", va="center")
-        axis.set_title(title)
-        axis.set(xlim=(-1.75, 1.75), ylim=(-2.1, 1.5), aspect="equal")
-        axis.set_axis_off()
     return figure
 
 

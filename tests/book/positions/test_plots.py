@@ -12,11 +12,9 @@ RUNS = {"rotary": torch.tensor([[2.0, 3.0], [2.2, 3.4]]), "alibi": torch.tensor(
 
 
 def figures():
-    q, k = torch.tensor([0.0, 1.0]), torch.tensor([1.0, 0.0])
     return {
         "position_table": plots.position_table(TABLE),
         "products_by_offset": plots.products_by_offset({"one": TABLE, "two": torch.randn(8, 12)}),
-        "turned_pairs": plots.turned_pairs({"here": (q, k), "there": (k, q)}),
         "biases": plots.biases({"ALiBi": torch.zeros(4, 9), "learned": torch.randn(4, 9)}, trained_to=4),
         "loss_against_position": plots.loss_against_position(
             [8.5, 24.5], RUNS, trained_to=16, zoom=(1.5, 2.5)
@@ -33,9 +31,8 @@ def test_draws_with_labelled_axes(name):
     figure = FIGURES[name]
     assert isinstance(figure, BookFigure)
     assert figure._repr_png_().startswith(b"\x89PNG")
-    if name != "turned_pairs":  # arrows in the plane
-        assert figure.axes[0].get_ylabel()
-        assert any(axis.get_xlabel() for axis in figure.axes)
+    assert figure.axes[0].get_ylabel()
+    assert any(axis.get_xlabel() for axis in figure.axes)
 
 
 def test_a_position_is_a_column():
@@ -47,12 +44,6 @@ def test_all_pairs_are_drawn_at_their_offset():
     offset, product = torch.tensor(line.get_xdata()), torch.tensor(line.get_ydata())
     assert len(offset) == 144
     torch.testing.assert_close(product[offset == 3], product[offset == 3][:1].expand(9))
-
-
-def test_the_arrows_have_their_names_and_places():
-    here = FIGURES["turned_pairs"].axes[0]
-    places = {t.get_text(): t.get_position() for t in here.texts if t.get_text()}
-    assert places["query"][1] > 1 > places["key"][1]
 
 
 def test_each_head_has_a_line_in_each_panel():
@@ -101,7 +92,3 @@ def test_lines_that_leave_the_zoom_are_named_where_they_leave_it():
     assert (first.get_text(), second.get_text()) == ("sinusoidal, learned", "rotary")
     assert 15 < first.get_position()[0] < 16
     assert 32 < second.get_position()[0] < 35  # its words begin a little to the right
-
-
-def test_the_angle_between_query_and_key_is_written():
-    assert all("90°" in [t.get_text() for t in axis.texts] for axis in FIGURES["turned_pairs"].axes)
