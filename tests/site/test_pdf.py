@@ -87,6 +87,15 @@ def dangling(reader: pypdf.PdfReader) -> list[str]:
     return bad
 
 
+@pytest.fixture(scope="module")
+def sections(site) -> list[str]:
+    """The chapter's sections as the site numbers them: '3.1. One average is not enough', ..."""
+    html = (site / "book" / CHAPTER / "chapter.html").read_text("utf8")
+    found = re.findall(r'<h2><span class="section-number">([\d.]+ *)</span>(.*?)<a class="headerlink"', html)
+    assert len(found) >= 8
+    return [f"{number.strip()} {title}" for number, title in found]
+
+
 def test_a_chapter_has_its_number_and_running_heads(texts):
     assert "3. Multi-head self-attention" in texts[0]
     assert "3.2. Who asks, and who answers" in "".join(texts)
@@ -125,7 +134,7 @@ def test_no_line_of_code_is_cut(text, printer):
         if "claim(" not in cell.source  # their fold is closed on paper
         and not line.startswith("# @title")  # is for Colab alone
     ]
-    assert len(shown) > 80
+    assert len(shown) > 50
     assert [line for line in shown if squeezed(line) not in squeezed(text)] == []
     page = printer.open(f"book/{CHAPTER}/chapter.html")
     cut = page.evaluate(
@@ -182,11 +191,12 @@ def test_a_pdf_says_what_it_is(chapters, book):
         assert {round(float(length)) for length in reader.pages[0].mediabox[2:]} == {595, 842}  # A4
 
 
-def test_outlines(chapters, book):
-    [title, sections] = titles(chapters[CHAPTER][0].outline)
+def test_outlines(chapters, book, sections):
+    [title, outlined] = titles(chapters[CHAPTER][0].outline)
     assert title == "3. Multi-head self-attention"
+    assert [name for name in outlined if isinstance(name, str)] == sections
     assert sections[0] == "3.1. One average is not enough"
-    assert sections[-1] == "3.9. Further reading"
+    assert sections[-1].endswith(". Further reading")
     assert "Solutions" in str(titles(chapters[EXERCISES][0].outline))
     outline = titles(book.outline)
     assert outline[0] == "Contents"
@@ -196,13 +206,12 @@ def test_outlines(chapters, book):
     assert "3.1. One average is not enough" in outline[4][1]
 
 
-def test_the_books_contents_give_the_right_pages(book):
+def test_the_books_contents_give_the_right_pages(book, sections):
     texts = [page.extract_text() for page in book.pages]
     contents = "".join(text for text in texts if "Contents" in text.splitlines()[0:3] or "\nContents" in text)
     for heading in (
         "3. Multi-head self-attention",
-        "3.7. What it costs",
-        "3.9. Further reading",
+        *sections,
         "Bibliography",
     ):
         number = int(re.search(rf"^{re.escape(heading)}\s*(\d+)$", contents, re.MULTILINE)[1])
