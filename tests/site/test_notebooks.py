@@ -163,6 +163,16 @@ def test_drawings_are_not_empty_and_their_letters_are_there():
     assert len(set(pictures.values())) == len(pictures)  # no two are one box
 
 
+def test_a_drawing_with_a_letter_that_no_font_has_is_refused():
+    from tformer_notebook_pictures import png
+
+    svg = (
+        '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="40"><text y="9">a &#x2299; b</text></svg>'
+    )
+    with pytest.raises(ValueError, match="can draw, got ⊙"):
+        png(svg)
+
+
 def code_cells(notebook: dict) -> Iterator[tuple[dict, list[str]]]:
     return ((c, c["metadata"].get("tags", [])) for c in notebook["cells"] if c["cell_type"] == "code")
 

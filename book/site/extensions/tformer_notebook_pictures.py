@@ -6,6 +6,7 @@ words are set in Inter, which is installed with the site's packages: the picture
 
 import base64
 import hashlib
+import html
 import re
 import struct
 from functools import cache
@@ -13,6 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import resvg_py
+from fontTools.ttLib import TTFont
 
 FAMILY = "Inter, 'Noto Sans'"
 FONT_PACKAGES = ("fontpkg_inter", "fontpkg_noto_sans")  # the second has letters that the first lacks
@@ -30,12 +32,33 @@ def fonts() -> list[str]:
     ]
 
 
+@cache
+def letters() -> frozenset[str]:
+    """The characters that one of the fonts can draw."""
+    return frozenset(chr(code) for file in fonts() for code in TTFont(file, lazy=True).getBestCmap())
+
+
+def lacking(svg: str) -> list[str]:
+    """The characters of a drawing's words that no font has: each would be drawn as a box."""
+    words = "".join(re.findall(r"<text\b.*?</text>", svg, re.DOTALL))
+    words = html.unescape(re.sub(r"<title>.*?</title>|<[^>]+>", "", words, flags=re.DOTALL))
+    return sorted(set(words) - letters() - set("\n\t"))
+
+
 def png(svg: str, kept: Path | None = None) -> bytes:
-    """A drawing on white; what was drawn before lies in the folder `kept`."""
+    """A drawing on white; what was drawn before lies in the folder `kept`.
+
+    Raises:
+        ValueError: if its words have a character that no font of `FONT_PACKAGES` can draw.
+    """
     name = hashlib.sha256(f"{resvg_py.__version__} {fonts()} {ZOOM} {svg}".encode()).hexdigest()[:32]
     file = kept / f"{name}.png" if kept else None
     if file and file.exists():
         return file.read_bytes()
+    if missing := lacking(svg):
+        raise ValueError(
+            f"drawings use characters that {FAMILY} can draw, got {' '.join(missing)}: {svg[:80]}"
+        )
     svg = re.sub(r'font-family="[^"]*"', f'font-family="{FAMILY}"', svg).replace("currentColor", INK)
     picture = bytes(
         resvg_py.svg_to_bytes(
