@@ -440,8 +440,9 @@ def swept_angles(
             x += 28 + widest([word], size) + 22
         return scene
 
-    wide = layout(4, 164, 46, 15, split=False)
-    return Drawing(title, description, wide, layout(4, PHONE / 4, 32, 13, split=True))
+    columns = min(4, len(speeds))
+    wide = layout(columns, 164, 46, 15, split=False)
+    return Drawing(title, description, wide, layout(columns, PHONE / columns, 32, 13, split=True))
 
 
 def what_changed(
