@@ -231,6 +231,64 @@ def who_asks(
     return Drawing(title, description, wide, narrow)
 
 
+def two_needs(
+    words: Sequence[str],
+    query: int,
+    reads: Sequence[Sequence[int]],
+    *,
+    title: str = "One word asks twice",
+) -> Drawing:
+    """A sentence whose words are keys, and one of them that reads some with head 1 and others with head 2.
+
+    Args:
+        words: the sentence.
+        query: the word that asks.
+        reads: for each of two heads the places of the words that it reads.
+        title: what it shows.
+
+    Raises:
+        ValueError: if there are not two heads, or a place is not in the sentence.
+    """
+    words = listed(words, "words")
+    found = [listed(places, f"what head {h + 1} reads") for h, places in enumerate(listed(reads, "heads", 2))]
+    for place in (query, *found[0], *found[1]):
+        if not 0 <= place < len(words):
+            raise ValueError(f"there is no word {place} among {len(words)}")
+    description = f"The sentence is: {' '.join(words)}. " + " ".join(
+        f"In head {h + 1}, {words[query]} reads {' and '.join(words[i] for i in places)}."
+        for h, places in enumerate(found)
+    )
+
+    def key(scene: Scene, x: Pixels, y: Pixels, i: int, width: Pixels, size: Pixels) -> None:
+        read = any(i in places for places in found)
+        scene.token(x, y, words[i], width, 30, role=KEY, strength=_strength(read), size=size)
+
+    wide = Scene(620, 210, size=15)
+    places, fits = wide.places(0, 620, words)
+    at = places[query][0]
+    for h, (ends, own) in enumerate((((32, 88), 0), ((178, 122), 180))):
+        for i in found[h]:
+            wide.line((at, ends[0]), (places[i][0], ends[1]), role=WEIGHTS, width=4)
+        wide.token(at, own, words[query], 48, 30, role=QUERY, strength="full")
+        wide.text(at + 34, own + 15, f"head {h + 1}", anchor="start", bold=True)
+    for i, (x, width) in enumerate(places):
+        key(wide, x, 90, i, width, fits)
+
+    narrow = Scene(PHONE, 36 * len(words) - 6, size=14.5)
+    broad = max(width_of(word, 14.5) for word in words) + 16
+    middle, level = PHONE / 2, 36 * (len(words) - 1) / 2
+    for h, way in enumerate((-1, 1)):
+        own = middle + way * (PHONE / 2 - 30)
+        for i in found[h]:
+            ends = (own - way * 24, level + 15), (middle + way * broad / 2, 36 * i + 15)
+            narrow.line(*ends, role=WEIGHTS, width=4)
+        narrow.token(own, level, words[query], 48, 30, role=QUERY, strength="full")
+        narrow.text(own, level - 14, f"head {h + 1}", bold=True)
+    for i in range(len(words)):
+        key(narrow, middle, 36 * i, i, broad, 14.5)
+    return Drawing(title, description, wide, narrow)
+
+
 def splits(
     tokens: Sequence[str],
     right: Any,
@@ -399,21 +457,17 @@ def one_below_another(
     maps: Any,
     tokens: Any,
     names: Sequence[str],
-    last: Any,
-    stack: Any,
     *,
     unit: str = "",
     digits: int = 0,
     title: str = "The maps of all heads are one matrix",
 ) -> Drawing:
-    """Two heads' query maps, one below another, times the tokens; below, the last map times the heads' stack.
+    """Two heads' query maps, one below another, times the tokens: the queries of both heads.
 
     Args:
         maps: (D, D), the maps of two heads one below another.
         tokens: (D, N), a token in each column.
         names: a word for each token.
-        last: (D, D), the last map: a block of columns for each head.
-        stack: (D,), what the heads return for the last token, one below another.
         unit: what the numbers of the maps and of the queries are multiples of.
         digits: decimals of the numbers.
         title: what it shows.
@@ -432,8 +486,6 @@ def one_below_another(
         for row in W
     ]
     Dh = D // 2
-    W_o, Y = table(last, "the last map", D, D), listed(stack, "the stack", D)
-    out = [math.fsum(w * y for w, y in zip(row, Y, strict=True)) for row in W_o]
 
     def told(rows: Sequence[Sequence]) -> str:
         return "; ".join(" ".join(number(value, digits) for value in row) for row in rows)
@@ -446,9 +498,7 @@ def one_below_another(
         f"A matrix of {D} by {D}. Its upper {Dh} rows are the query map of head 1, {told(W[:Dh])}, and "
         f"its lower {Dh} that of head 2, {told(W[Dh:])}. Times X, a token a column, {told(X)}, it gives "
         f"{D} by {N}: above the queries of head 1, {told(Q[:Dh])}, below those of head 2, {told(Q[Dh:])}. "
-        f"Column by column, {asked}.{multiples} Below, the last map, {told(W_o)}: its left {Dh} "
-        f"columns are the block of head 1, its right {Dh} that of head 2. Times what the heads "
-        f"return for {names[-1]}, {told([Y[:Dh]])} above {told([Y[Dh:]])}, it gives {told([out])}."
+        f"Column by column, {asked}.{multiples}"
     )
 
     def halves(
@@ -470,34 +520,6 @@ def one_below_another(
         scene.text(x + N * cell / 2, y - 44, words, muted=True)
         at = [x + (n + 0.5) * cell for n in range(N)]
         scene.token_row(at, y - 31, names, cell - 4, 26, role=STREAM)
-
-    def beside(scene: Scene, y: Pixels, narrow: Pixels, cell: Pixels) -> Pixels:
-        """The last map, its blocks side by side, times the stack of the last token; returns where it ends."""
-        tall, across = 28 * D + 10, D * narrow + 10
-        whole = across + 58 + 2 * cell
-        gap = min((scene.width - whole) / 2 - 2, 40)
-        x = (scene.width - whole - 2 * gap) / 2
-        for h in (0, 1):
-            left = x + h * (Dh * narrow + 10)
-            scene.text(left + Dh * narrow / 2, y - 17, f"head {h + 1}")
-            for r, row in enumerate(W_o):
-                for c, value in enumerate(row[Dh * h : Dh * h + Dh]):
-                    scene.box(
-                        left + c * narrow, y + 5 + r * 28, narrow, 28, number(value, digits),
-                        role=VALUE, strength=_strength(h == 0),
-                    )  # fmt: skip
-        scene.text(x + across / 2, y - 40, "Ω_{o}: D × D", muted=True)
-        scene.text(x + across + gap / 2, y + tall / 2, "×")
-        x += across + gap + 58
-        scene.text(x + cell / 2, y - 40, "Y", muted=True)
-        scene.token(x + cell / 2, y - 30, names[-1], cell - 4, 26, role=STREAM)
-        halves(scene, x, y, cell, [[value] for value in Y], VALUE)
-        scene.text(x + cell + gap / 2, y + tall / 2, "=")
-        x += cell + gap
-        scene.token(x + cell / 2, y - 30, names[-1], cell - 4, 26, role=STREAM)
-        for r, value in enumerate(out):
-            scene.box(x, y + 5 + r * 28, cell, 28, number(value, digits), role=STREAM)
-        return y + tall
 
     def layout(room: Pixels, narrow: Pixels, cell: Pixels, size: Pixels, *, stacked: bool) -> Scene:
         scene, tall, y = Scene(room, size=size), 28 * D + 10, 54.0
@@ -523,7 +545,7 @@ def one_below_another(
         scene.text(x - label - gap / 2, y + tall / 2, "=")
         columns(scene, x, y, cell, "Q: D × N")
         halves(scene, x, y, cell, Q, QUERY)
-        scene.height = beside(scene, y + tall + 76, narrow, cell) + 4
+        scene.height = y + tall + 4
         return scene
 
     wide, phone = layout(620, 36, 46, 14.5, stacked=False), layout(PHONE, 26, 44, 14, stacked=True)
@@ -681,6 +703,59 @@ def same_side(
         return scene
 
     return Drawing(title, description, layout(560, 15), layout(PHONE, 13.5))
+
+
+def weights_subtracted(
+    names: Sequence[str],
+    weights: Any,
+    written: Sequence[Sequence[str]],
+    *,
+    title: str = "The weights of two heads, subtracted",
+) -> Drawing:
+    """The weights of two heads as bars, and their difference, which may be negative.
+
+    Args:
+        names: the tokens that are read.
+        weights: (2, S), for each head a weight for each token.
+        written: (3, S), how the weights of head 1, of head 2 and their differences are written.
+        title: what it shows.
+
+    Raises:
+        ValueError: if the lengths differ.
+    """
+    names = listed(names, "names")
+    first, second = table(weights, "weights", 2, len(names))
+    shown = table(written, "written", 3, len(names))
+    rows = [first, second, [a - b for a, b in zip(first, second, strict=True)]]
+    heads = ["head 1", "head 2", "difference"]
+    description = " ".join(
+        f"{head}: {', '.join(f'{name} {number(w)}' for name, w in zip(names, row, strict=True))}."
+        for head, row in zip(("Head 1", "Head 2", "Difference"), shown, strict=True)
+    )
+
+    def layout(room: Pixels, gap: Pixels, size: Pixels) -> Scene:
+        scene = Scene(room, 210, size=size)
+        part = (room - 2 * gap) / 3
+        column, base, tall = part / len(names), 124.0, 120.0
+        for n, (head, row) in enumerate(zip(heads, rows, strict=True)):
+            left = n * (part + gap)
+            scene.text(left + part / 2, 10, head, bold=True)
+            if n:
+                scene.text(left - gap / 2, base - 30, "−="[n - 1], size=size + 4, bold=True)
+            for i, weight in enumerate(row):
+                x = left + (i + 0.5) * column
+                height = tall * abs(weight)
+                upper = base - height if weight > 0 else base
+                scene.box(
+                    x - 0.275 * column, upper, 0.55 * column, height,
+                    role=WEIGHTS, strength=_strength(n == 2), shade=0.8,
+                )  # fmt: skip
+                scene.text(x, upper - 13 if weight >= 0 else base + height + 13, number(shown[n][i]))
+                scene.text(x, 200, names[i])
+            scene.line((left, base), (left + part, base), opacity=0.8)
+        return scene
+
+    return Drawing(title, description, layout(560, 44, 15), layout(PHONE, 20, 13))
 
 
 def shuffled(

@@ -26,6 +26,11 @@ def who_asks(**changes):
     return heads.who_asks(**({"panels": panels, "chosen": 2} | changes))
 
 
+def two_needs(**changes):
+    words = ["the", "dog", "chased", "the", "cat", "because", "it", "was", "hungry"]
+    return heads.two_needs(**({"words": words, "query": 6, "reads": [[1, 4], [8]]} | changes))
+
+
 def head_splits(**changes):
     right = [[[0, 1], [4, 5], [8, 9]], [[2, 3], [6, 7], [10, 11]]]
     wrong = [[[0, 1], [2, 3], [4, 5]], [[6, 7], [8, 9], [10, 11]]]
@@ -47,7 +52,6 @@ def one_below_another(**changes):
     asks = [[0, 0, 0, 1], [0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 1]]
     tokens = [[7, 3, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
     arguments = {"maps": asks, "tokens": tokens, "names": ["Ann", "Ben", "?"], "unit": "√2 ln 2"}
-    arguments |= {"last": [[1, 0, -1, 0], *[[0, 0, 0, 0]] * 3], "stack": [17, 0, 13, 0]}
     return heads.one_below_another(**(arguments | changes))
 
 
@@ -68,6 +72,15 @@ def same_side(**changes):
     return heads.same_side(**({"ways": ways, "free": ["two averages"]} | changes))
 
 
+def weights_subtracted(**changes):
+    arguments = {
+        "names": ["Ann", "Ben", "?"],
+        "weights": [[0.5, 0.25, 0.25], [0.25, 0.5, 0.25]],
+        "written": [["1/2", "1/4", "1/4"], ["1/4", "1/2", "1/4"], ["+1/4", "−1/4", "0"]],
+    }
+    return heads.weights_subtracted(**(arguments | changes))
+
+
 def shuffled(**changes):
     return heads.shuffled(**({"words": ["dog", "bites", "man"], "order": [2, 1, 0]} | changes))
 
@@ -76,10 +89,12 @@ EXAMPLES = (
     one_average,
     head_layer,
     who_asks,
+    two_needs,
     head_splits,
     two_heads,
     one_below_another,
     two_readings,
     same_side,
+    weights_subtracted,
     shuffled,
 )
