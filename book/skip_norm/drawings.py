@@ -192,22 +192,29 @@ def placements(*, title: str = "Where the norm stands") -> Drawing:
     return Drawing(title, description, layout(2, 14.5), layout(1, 13.5))
 
 
+PAIR = {"post-norm": "post-norm", "pre-norm": "pre-norm"}  # a place, and what stands above it
+
+
 def input_left(
     variance: Any,
     sublayers: int,
+    places: Mapping[str, str] = PAIR,
     *,
-    title: str = "What is left of the input, under post-norm and pre-norm",
+    title: str | None = None,
 ) -> Drawing:
-    """The wiring of both places, and below each the stream's variance: the input's part, and what was added.
+    """The wiring of two places, and below each the stream's variance: the input's part, and what was added.
 
     Args:
-        variance: of what each sublayer adds, unrelated to the stream.
+        variance: of what each sublayer returns, unrelated to the stream, over the variance of what it reads.
         sublayers: how many are passed.
-        title: what it shows.
+        places: from two of "no norm", "post-norm" and "pre-norm" to the headings.
+        title: what it shows; None names the places.
 
     Raises:
-        ValueError: if the variance is not between 0 and 1, or there are not one to four sublayers.
+        ValueError: if the variance is not between 0 and 1, there are not one to four sublayers, or a place is
+            not known.
     """
+    headings = dict(listed(places.items(), "places", 2))
     v = float(variance)
     if not 0 < v <= 1:
         raise ValueError(f"a variance above 0 and up to 1 is drawn, got {v}")
@@ -218,31 +225,43 @@ def input_left(
         return f"{x:.2f}".rstrip("0").rstrip(".")
 
     bars = {  # the input's part and the whole
+        "no norm": [(1.0, (1 + v) ** k) for k in range(sublayers + 1)],
         "post-norm": [((1 + v) ** -k, 1.0) for k in range(sublayers + 1)],
         "pre-norm": [(1.0, 1 + v * k) for k in range(sublayers + 1)],
     }
-    formulas = {"post-norm": "Norm(X + f(X))", "pre-norm": "X + f(Norm(X))"}
-    said = {
-        name: ", ".join(f"{short(part)} of {short(whole)}" for part, whole in bars[name]) for name in bars
+    formulas = {"no norm": "X + f(X)", "post-norm": "Norm(X + f(X))", "pre-norm": "X + f(Norm(X))"}
+    where = {
+        "no norm": "has no norm",
+        "post-norm": "has a norm on the thick line, after the sum",
+        "pre-norm": "has a norm on the branch, before f",
     }
+    for name in headings:
+        if name not in bars:
+            raise ValueError(f"places are {', '.join(bars)}, got {name!r}")
+    said = {
+        name: ", ".join(f"{short(part)} of {short(whole)}" for part, whole in bars[name]) for name in headings
+    }
+    described = "; ".join(f"{heading} {where[name]}" for name, heading in headings.items())
     description = (
-        "Two streams, a sublayer f beside each. Post-norm has its norm on the thick line, after the sum; "
-        f"pre-norm has it on the branch, before f. Below, after 0 to {sublayers} sublayers, how much of the "
-        f"stream's variance is the input's, if each sublayer adds {short(v)}: {said['post-norm']} under "
-        f"post-norm; {said['pre-norm']} under pre-norm."
+        f"Two streams, a sublayer f beside each: {described}. Below, after 0 to {sublayers} sublayers, how "
+        "much of the stream's variance is the input's, if each sublayer returns "
+        f"{short(v)} of the variance that it reads: "
+        + "; ".join(f"{headings[name]}: {told}" for name, told in said.items())
+        + "."
     )
-    tall, high = 56.0, 56.0 * (1 + v * sublayers)
+    tall = 56.0
+    high = tall * max(whole for name in headings for _, whole in bars[name])
 
     def panel(scene: Scene, x: Pixels, name: str, y: Pixels) -> None:
         """One place, 320 pixels wide."""
-        level, post = y + 88, name == "post-norm"
-        scene.text(x, y + 10, name, anchor="start", bold=True)
+        level, post, pre = y + 88, name == "post-norm", name == "pre-norm"
+        scene.text(x, y + 10, headings[name], anchor="start", bold=True)
         scene.text(x + 320, y + 10, formulas[name], anchor="end", muted=True)
         scene.stream((x, level), (x + 320, level), role=STREAM)
-        left, right = (x + 46, x + 186) if post else (x + 46, x + 266)
+        left, right = (x + 46, x + 266) if pre else (x + 46, x + 186)
         scene.arrow((left, level - 4), (left, y + 44), (left + 24, y + 44))
         start = left + 24
-        if not post:
+        if pre:
             scene.box(start, y + 31, 58, 26, "norm", role=VALUE, strength="full", bold=True)
             scene.arrow((start + 58, y + 44), (start + 78, y + 44))
             start += 78
@@ -279,15 +298,17 @@ def input_left(
         scene.text(144, y + 10, "what was added", anchor="start")
 
     wide = Scene(692, size=14.5)
-    panel(wide, 2, "post-norm", 0)
-    panel(wide, 370, "pre-norm", 0)
+    first, second = headings
+    panel(wide, 2, first, 0)
+    panel(wide, 370, second, 0)
     legend(wide, 190 + high)
     wide.height = 212 + high
     narrow = Scene(PHONE, size=13.5)
-    panel(narrow, 2, "post-norm", 0)
-    panel(narrow, 2, "pre-norm", 196 + high)
+    panel(narrow, 2, first, 0)
+    panel(narrow, 2, second, 196 + high)
     legend(narrow, 2 * high + 386)
     narrow.height = 2 * high + 410
+    title = title or f"What is left of the input, {' and '.join(headings.values())}"
     return Drawing(title, description, wide, narrow)
 
 

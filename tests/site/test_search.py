@@ -44,7 +44,7 @@ FINDS = {
 # Questions as learners type them, and what answers each: sections by number, terms and works by name.
 QUESTIONS = {
     "why divide by sqrt d": {"2.5"},
-    "layer norm vs batch norm": {"4.3", "layer normalisation", "batch normalisation"},
+    "layer norm vs batch norm": {"4.3", "4.L14", "layer normalisation", "batch normalisation"},
     "quantization": {"14.L9"},
     "backpropagation": {"2.L3", "4.2", "4.3.2"},
     "attention is all you need": {"Vaswani et al. (2017)"},

@@ -15,6 +15,10 @@ def input_left(**changes):
     return skip_norm.input_left(**({"variance": 0.5, "sublayers": 3} | changes))
 
 
+def input_left_without_a_norm(**changes):
+    return input_left(**({"places": {"no norm": "skips alone", "pre-norm": "both"}} | changes))
+
+
 def norm_axes(**changes):
     sentences = [["the", "cat", "sat"], ["we", "go", "home"]]
     return skip_norm.norm_axes(**({"sentences": sentences, "features": 4, "entry": (0, 1, 2)} | changes))
@@ -40,6 +44,7 @@ EXAMPLES = (
     block,
     placements,
     input_left,
+    input_left_without_a_norm,
     norm_axes,
     normed_in_space,
     becoming_one,
