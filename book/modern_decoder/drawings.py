@@ -116,15 +116,15 @@ def on_a_circle(
     description = (
         "Two panels with arrows from one point, queries and keys of a head of width 2. Left, as the maps "
         f"make them, with lengths {lengths}. Right, after the norm, the same directions, all of length √2: "
-        "they end on one circle, so that no score of two of them can be larger than √2."
+        "they end on one circle, so that no score of two of them can be larger than √2. The right panel is "
+        "enlarged."
     )
-    longest = max(math.hypot(*pair) for _, _, pair in pairs)
 
     def panel(scene: Scene, x: Pixels, y: Pixels, size: Pixels, arrows: list, circle: bool) -> None:
-        unit = (size / 2 - 16) / longest
+        unit = (size / 2 - 16) / max(math.hypot(*pair) for _, _, pair in arrows)
         cx, cy = x + size / 2, y + size / 2
         if circle:
-            scene.face(cx, cy, root * unit)
+            scene.face(cx, cy, root * unit, clock=False)
         for name, role, (a, b) in arrows:
             scene.arrow((cx, cy), (cx + a * unit, cy - b * unit), role=role, width=2.5)
             far = 12 / max(math.hypot(a, b) * unit, 1)
@@ -133,7 +133,7 @@ def on_a_circle(
     def layout(room: Pixels, each: Pixels, size: Pixels) -> Scene:
         scene = Scene(room, size=size)
         places = (room / 4 - each / 2, 3 * room / 4 - each / 2)
-        heads = ("before the norm", "after it: all √2")
+        heads = ("before the norm", "after it, enlarged: √2")
         for x, arrows, words, circle in zip(places, (pairs, normed), heads, (False, True), strict=True):
             scene.text(x + each / 2, 12, words, bold=True)
             panel(scene, x, 24, each, arrows, circle)
@@ -282,6 +282,39 @@ def latent(
         return scene
 
     return Drawing(title, description, layout(640, True, 15), layout(PHONE, False, 14))
+
+
+def caches(
+    kept: Sequence[tuple[str, int]],
+    *,
+    title: str = "Numbers that a cache keeps for a token, in one block",
+) -> Drawing:
+    """A bar for each way of keeping keys and values, as long as what it keeps.
+
+    Args:
+        kept: names of ways, and the numbers that each keeps for a token and block.
+        title: what it shows.
+
+    Raises:
+        ValueError: if a way keeps nothing.
+    """
+    if any(numbers < 1 for _, numbers in kept):
+        raise ValueError("a cache keeps at least one number")
+    most = max(numbers for _, numbers in kept)
+    said = "; ".join(f"{name}: {numbers:,}" for name, numbers in kept)
+    description = f"{len(kept)} bars, as long as the numbers kept for a token in one block. {said}."
+
+    def layout(room: Pixels, size: Pixels) -> Scene:
+        scene = Scene(room, size=size)
+        for row, (name, numbers) in enumerate(kept):
+            y = row * 50
+            scene.text(0, y + 10, name, anchor="start")
+            scene.text(room, y + 10, f"{numbers:,}", anchor="end", bold=True)
+            scene.box(0, y + 22, max(2, room * numbers / most), 14, role=KEY, strength="full", radius=2)
+        scene.height = 50 * len(kept) - 12
+        return scene
+
+    return Drawing(title, description, layout(560, 15), layout(PHONE, 13.5))
 
 
 def experts(

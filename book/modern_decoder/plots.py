@@ -60,14 +60,15 @@ def _rungs(axis: Axes, title: str, names: Sequence[str], rungs: Mapping[str, Seq
     path = [at.get(place, float("nan")) for place in range(max(places) + 1)]
     axis.plot(path, range(len(path)), color=SKY, linewidth=1.2, zorder=1)
     for place, losses in zip(places, rungs.values(), strict=True):
-        axis.plot(losses, [place] * len(losses), "o", color=BLUE, markersize=4)
+        for shape, loss in zip("osD^v", losses, strict=False):  # of each seed
+            axis.plot([loss], [place], shape, color=BLUE, markersize=4)
     axis.plot(means, places, "|", color=BLACK, markersize=14)
     axis.set_title(title)
 
 
 @book_style
 def ladder(at_steps: Mapping[str, Sequence[float]], at_time: Mapping[str, Sequence[float]]) -> BookFigure:
-    """The loss of each rung, seeds as dots and means as bars: at equal steps, and at equal processor time.
+    """The loss of each rung, seeds as shapes and means as bars: at equal steps, and at equal processor time.
 
     Args:
         at_steps: from a rung's name to the loss of each seed, the baseline first.

@@ -8,7 +8,7 @@ def two_blocks():
 
 
 def on_a_circle(**changes):
-    arguments = {"queries": [[1.9, 0.5], [0.45, 0.6]], "keys": [[-1.1, 1.5], [0.25, -0.8], [0.6, 1.9]]}
+    arguments = {"queries": [[3, 4]], "keys": [[5, 12]]}
     return modern_decoder.on_a_circle(**(arguments | changes))
 
 
@@ -19,6 +19,11 @@ def shared_heads(**changes):
 
 def latent(**changes):
     return modern_decoder.latent(**({"d_model": 128, "d_latent": 48, "d_rotary": 16, "n_heads": 4} | changes))
+
+
+def caches(**changes):
+    kept = [("128 heads", 32_768), ("8 shared heads", 2_048), ("latents", 576)]
+    return modern_decoder.caches(**({"kept": kept} | changes))
 
 
 def experts(**changes):
@@ -41,6 +46,7 @@ EXAMPLES = (
     on_a_circle,
     shared_heads,
     latent,
+    caches,
     experts,
     steps_of,
     what_came_since,

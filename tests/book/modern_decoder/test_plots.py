@@ -54,13 +54,14 @@ def test_spectra_begin_at_one():
     torch.testing.assert_close(drawn(muon), torch.ones(2))
 
 
-def test_the_ladder_has_a_dot_a_seed_and_a_bar_a_rung():
+def test_the_ladder_has_a_shape_a_seed_and_a_bar_a_rung():
     left, right = FIGURES["ladder"].axes
-    _, path, first, second, bars = left.lines
-    assert list(first.get_xdata()) == [2.0, 2.2]
-    assert list(second.get_xdata()) == [1.9]
+    _, path, *dots, bars = left.lines
+    assert [list(dot.get_xdata()) for dot in dots] == [[2.0], [2.2], [1.9]]
+    first, second, again = (dot.get_marker() for dot in dots)
+    assert first == again != second
     assert list(bars.get_xdata()) == list(path.get_xdata()) == pytest.approx([2.1, 1.9])
-    assert list(right.lines[3].get_xdata()) == [1.95]
+    assert list(right.lines[4].get_xdata()) == [1.95]
     assert [label.get_text() for label in left.get_yticklabels()] == ["baseline", "rotary"]
     assert left.yaxis_inverted()
 
