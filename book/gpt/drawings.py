@@ -75,17 +75,17 @@ def packed_window(
     stream: Sequence[str],
     start: int,
     length: int,
-    end: str,
+    end: str | None = None,
     *,
     title: str = "A window of a packed stream, and its targets moved by one",
 ) -> Drawing:
-    """Documents in one stream with a stop token between; a window of N + 1 tokens; inputs and targets.
+    """One document, or several with a stop token between; a window of N + 1 tokens; inputs and targets.
 
     Args:
         stream: the tokens of all documents, one after the other.
         start: where the window begins.
         length: N, how many tokens are read.
-        end: the token that ends a document.
+        end: the token that ends a document, if there is one.
         title: what it shows.
 
     Raises:
@@ -96,10 +96,11 @@ def packed_window(
         raise ValueError(f"{length + 1} tokens from {start} on do not lie among {len(stream)}")
     read, asked = stream[start : start + length], stream[start + 1 : start + length + 1]
     described = "; ".join(f"{a} asks for {b}" for a, b in zip(read, asked, strict=True))
+    stops = f", in which {end} ends a document" if end else ""
     description = (
-        f"Three rows. The stream: {' '.join(stream)}, in which {end} ends a document; the window of "
-        f"{length + 1} tokens is coloured. Read: its first {length} tokens. Asked for: its last {length}, "
-        f"each below the token before it. {described}."
+        f"Three rows. The stream: {' '.join(stream)}{stops}; the window of {length + 1} tokens is coloured. "
+        f"Read: its first {length} tokens. Asked for: its last {length}, each below the token before it. "
+        f"{described}."
     )
 
     def layout(room: Pixels, size: Pixels) -> Scene:
@@ -216,6 +217,59 @@ def growing_cache(
         return scene
 
     return Drawing(title, description, layout(14, stacked=False), layout(13.5, stacked=True))
+
+
+def climbing_token(
+    words: Sequence[str], blocks: int, *, title: str = "A new token climbs through all blocks"
+) -> Drawing:
+    """What is computed when a token comes: one column through all blocks, which read what the old ones left.
+
+    Args:
+        words: a text, of which the last token is new.
+        blocks: how many blocks the model has.
+        title: what it shows.
+
+    Raises:
+        ValueError: if no token is old, or there is no block.
+    """
+    words = listed(words, "words")
+    if len(words) < 2 or blocks < 1:
+        raise ValueError(f"{blocks} blocks, and {len(words)} tokens, of which the last is new")
+    *old, new = words
+    description = (
+        f"A column for each of the tokens {' '.join(words)}, with {blocks} blocks one above the other. In "
+        f"each block the old tokens {' '.join(old)} have a pale cell, their keys and values, which are kept. "
+        f"The new token {new} has a cell in full colour, and an arrow leads from the kept ones to it. From "
+        "block to block an arrow goes up in the column of the new token alone; it ends in the question "
+        f"what comes after {new}."
+    )
+
+    def layout(room: Pixels, size: Pixels) -> Scene:
+        scene = Scene(room, size=size)
+        label, tall, step, apart = 62.0, 30.0, 54.0, 26.0
+        cell, foot = (room - label - apart) / len(words), 34 + blocks * step
+        now: dict[str, Any] = {"role": QUERY, "strength": "full"}
+        scene.text(room, 8, f"what comes after {new}?", anchor="end")
+        for b in range(1, blocks + 1):
+            y = foot - b * step
+            scene.text(0, y + tall / 2, f"block {b}", anchor="start", muted=True)
+            for i in range(len(old)):
+                scene.box(label + i * cell, y, cell, tall, "k, v", role=KEY)
+            scene.box(room - cell, y, cell, tall, "q, k, v", **now)
+            scene.arrow((room - cell - apart, y + tall / 2), (room - cell, y + tall / 2), role=KEY, width=2.5)
+            scene.arrow((room - cell / 2, y + step), (room - cell / 2, y + tall), role=QUERY, width=2)
+        scene.arrow((room - cell / 2, foot - blocks * step), (room - cell / 2, 18), role=QUERY, width=2)
+        middles = [label + (i + 0.5) * cell for i in range(len(old))]
+        scene.token_row(middles, foot, old, cell - 6, role=KEY)
+        scene.token_row([room - cell / 2], foot, [new], cell - 6, **now)
+        keys: dict[str, dict[str, Any]] = {
+            "kept": {"role": KEY},
+            "computed now": now,
+        }
+        scene.height = legend(scene, foot + tall + 14, keys)
+        return scene
+
+    return Drawing(title, description, layout(480, 15), layout(PHONE, 13.5))
 
 
 def jumping_window(

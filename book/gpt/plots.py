@@ -212,24 +212,37 @@ def cuts(
 
 
 @book_style
-def token_time(lengths: Sequence[int], seconds: Mapping[str, Sequence[float]]) -> BookFigure:
+def token_time(
+    lengths: Sequence[int],
+    seconds: Mapping[str, Sequence[float]],
+    operations: Mapping[str, Sequence[Number]],
+) -> BookFigure:
     """Milliseconds for one more token against the length of the text before it, both axes logarithmic.
 
     Args:
         lengths: how many tokens there are.
         seconds: from a label to one time a length.
+        operations: from the same labels to one number of operations a length, drawn dashed, as the time that
+            they would take at the speed of the first label's last point.
     """
     figure, axis = new_figure(height=3.6)
     looks = ((RED, "o"), (BLUE, "s"), (GREEN, "^"))
+    first = next(iter(seconds))
+    each = seconds[first][-1] / operations[first][-1]
     for (label, times), (colour, marker) in zip(seconds.items(), looks, strict=False):
         axis.loglog(lengths, [1000 * t for t in times], color=colour, marker=marker, label=label)
+        dashed = [1000 * n * each for n in operations[label]]
+        axis.loglog(lengths, dashed, color=colour, linestyle="--", linewidth=1.2)
     axis.set_xticks(list(lengths), [f"{n:,}" for n in lengths])
     axis.set_xticks([], minor=True)
-    axis.set_yticks([1, 3, 10, 30, 100, 300], ["1", "3", "10", "30", "100", "300"])
+    ticks = [0.01, 0.1, 1, 10, 100, 1000]
+    axis.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     axis.set_yticks([], minor=True)
-    low, high = (1000 * f(min(t) if f is min else max(t) for t in seconds.values()) for f in (min, max))
+    low = 1000 * min(min(map(min, seconds.values())), each * min(map(min, operations.values())))
+    high = 1000 * max(map(max, seconds.values()))
+    axis.plot([], [], color=GREY, linestyle="--", linewidth=1.2, label="operations alone")
     axis.set(
         xlabel="length of the text (tokens)", ylabel="time for one token (ms)", ylim=(low / 1.6, high * 1.6)
     )
-    axis.legend()
+    legend_above(axis)
     return figure

@@ -22,6 +22,10 @@ def growing_cache(**changes):
     return gpt.growing_cache(**({"words": ["true", "love", "never", "did"], "prompt": 2} | changes))
 
 
+def climbing_token(**changes):
+    return gpt.climbing_token(**({"words": ["true", "love", "never", "did"], "blocks": 3} | changes))
+
+
 def jumping_window(**changes):
     starts = {n: max(0, -(-(n - 8) // 4) * 4) for n in range(6, 17)}
     return gpt.jumping_window(**({"starts": starts, "context": 8} | changes))
@@ -40,6 +44,7 @@ EXAMPLES = (
     questions,
     packed_window,
     growing_cache,
+    climbing_token,
     jumping_window,
     interleaved,
     surprise,

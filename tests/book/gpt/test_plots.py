@@ -26,7 +26,9 @@ def figures():
         "next_token": plots.next_token(CHOICES, ["e", "␣", "t"]),
         "cuts": plots.cuts({"a fork": (["a", "b", "c"], [0.5, 0.3, 0.2], {"top-k": 2, "min-p": 4})}),
         "token_time": plots.token_time(
-            [16, 64], {"without cache": [0.01, 0.05], "with cache": [0.002, 0.003]}
+            [16, 64],
+            {"without cache": [0.01, 0.05], "with cache": [0.002, 0.003]},
+            {"without cache": [160, 640], "with cache": [10, 10]},
         ),
     }
 
