@@ -1,6 +1,5 @@
 """Drawings of the chapter on the transformer. Every number in them comes in as an argument."""
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -391,7 +390,7 @@ def ladder(
                 scene.text(middle, y + high + 12, factor, muted=True)
             low = y + step - 30
             scene.arrow((far, y + high), (far, low), (left + 9, low), role=STREAM, width=2)
-            scene.text((middle + far) / 2, low - 12, "add", muted=True)
+            scene.text((middle + far) / 2, low + 13, "add", muted=True)
             plus(scene, left, low)
             y += step
         column(left, y, states[-1], role=STREAM, strength="full")
@@ -453,7 +452,9 @@ def block_squares(
         scene.height = low
         return scene
 
-    return Drawing(title, description, layout(560, 46, 15, stacked=False), layout(PHONE, 46, 13.5, stacked=True))
+    return Drawing(
+        title, description, layout(560, 46, 15, stacked=False), layout(PHONE, 46, 13.5, stacked=True)
+    )
 
 
 def stream_sizes(
