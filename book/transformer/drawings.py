@@ -1,6 +1,5 @@
 """Drawings of the chapter on the transformer. Every number in them comes in as an argument."""
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -319,7 +318,7 @@ def ladder(
         rungs: for each sublayer its name, the token as the norm leaves it, and what the sublayer adds.
         stream: the token before the first sublayer and after each.
         reads: for each token its name and the weight that it gets, None if the mask forbids it.
-        factor: what the numbers of the first norm are multiples of, if they are written so.
+        factor: what stands below what the first norm leaves, such as the same numbers written in another way.
         digits: decimals of numbers that are not whole.
         title: what it shows.
 
@@ -391,7 +390,7 @@ def ladder(
                 scene.text(middle, y + high + 12, factor, muted=True)
             low = y + step - 30
             scene.arrow((far, y + high), (far, low), (left + 9, low), role=STREAM, width=2)
-            scene.text((middle + far) / 2, low - 12, "add", muted=True)
+            scene.text((middle + far) / 2, low + 13, "add", muted=True)
             plus(scene, left, low)
             y += step
         column(left, y, states[-1], role=STREAM, strength="full")
@@ -401,85 +400,61 @@ def ladder(
     return Drawing(title, description, layout(480, 74, 15), layout(PHONE, 56, 13.5))
 
 
-def first_steps(
-    gradients: Mapping[str, Any],
-    moved: Mapping[str, Sequence],
+def block_squares(
+    attention: Mapping[str, tuple[int, int]],
+    mlp: Mapping[str, tuple[int, int]],
     *,
-    title: str = "The first step of two parameters",
+    title: str = "The matrices of one block, to scale",
 ) -> Drawing:
-    """How far each of two parameters moves, for several optimisers, on a line of powers of ten.
+    """The matrices of a block as areas, cut into squares of D by D.
 
     Args:
-        gradients: from a parameter's name to its gradient; two of them.
-        moved: from an optimiser's name to how far it moves each.
+        attention: from the name of each matrix to its rows and columns, in units of D.
+        mlp: the same for the network of each token.
         title: what it shows.
 
     Raises:
-        ValueError: if there are not two parameters, no optimiser, or a number that is not positive.
+        ValueError: if there is no matrix on one side, or one has no squares.
     """
-    names = listed(list(gradients), "parameters", 2)
-    slopes = [float(value) for value in gradients.values()]
-    steps = {name: [float(x) for x in listed(values, name, 2)] for name, values in moved.items()}
-    if not steps:
-        raise ValueError("moved: expected at least one optimiser, got 0")
-    every = [*slopes, *(x for values in steps.values() for x in values)]
-    if min(every) <= 0:
-        raise ValueError("a gradient and a step are positive here")
-    # Places are rounded, so that the last digits, which differ between machines, move nothing.
-    place = {x: round(math.log10(x), 2) for x in every}
-    powers = [place[x] for values in steps.values() for x in values]
-    low, high = math.floor(min(powers)) - 1, math.ceil(max(powers)) + 1
+    sides = {"attention": (attention, WEIGHTS), "MLP": (mlp, VALUE)}
+    count: dict[str, int] = {}
+    for side, (matrices, _) in sides.items():
+        if not matrices:
+            raise ValueError(f"{side}: expected at least one, got 0")
+        if min(min(shape) for shape in matrices.values()) < 1:
+            raise ValueError(f"{side}: a matrix has at least one square")
+        count[side] = sum(rows * columns for rows, columns in matrices.values())
 
-    def power(exponent: Pixels) -> str:
-        whole = abs(exponent - round(exponent)) < 0.05
-        return f"10^{{{number(exponent, 0 if whole else 1)}}}"
+    def shape(rows: int, columns: int) -> str:
+        return " by ".join("D" if size == 1 else f"{size}D" for size in (rows, columns))
 
-    def told(words: str) -> str:
-        return words.replace("^{", " to the ").replace("}", "")
-
-    lines = " ".join(
-        f"{name} moves {names[0]} by {told(power(place[a]))} and {names[1]} by {told(power(place[b]))}."
-        for name, (a, b) in steps.items()
-    )
-    description = (
-        f"A line of powers of ten for each optimiser. The gradient of {names[0]} is "
-        f"{told(power(place[slopes[0]]))}, that of {names[1]} {told(power(place[slopes[1]]))}. {lines}"
+    description = " ".join(
+        f"In {side} {', '.join(f'{name} with {shape(*size)}' for name, size in matrices.items())}: "
+        f"{count[side]} squares of D by D."
+        for side, (matrices, _) in sides.items()
     )
 
-    def layout(room: Pixels, size: Pixels) -> Scene:
-        scene, y = Scene(room, size=size), 0.0
-        words = "; ".join(
-            f"gradient of {name}: {power(place[slope])}" for name, slope in zip(names, slopes, strict=True)
-        )
-        scene.text(room / 2, y + 11, words, muted=True)
-
-        def at(exponent: Pixels) -> Pixels:
-            return 20 + (room - 40) * (exponent - low) / (high - low)
-
-        y = 32.0
-        for name, (a, b) in steps.items():
-            scene.text(0, y + 11, name, anchor="start", bold=True)
-            axis = y + 62
-            scene.line((at(low), axis), (at(high), axis), opacity=0.8)
-            for tick in range(low, high + 1):
-                tall = 6 if tick in (round(place[a]), round(place[b])) else 3
-                scene.line((at(tick), axis - tall), (at(tick), axis + tall), opacity=0.8)
-            together = abs(place[a] - place[b]) < 0.05
-            spots = (
-                [(place[a], f"{names[0]} and {names[1]}")]
-                if together
-                else list(zip((place[a], place[b]), names, strict=True))
-            )
-            for exponent, said in spots:
-                scene.arrow((at(exponent), axis - 22), (at(exponent), axis - 2), role=STREAM, width=3)
-                scene.text(at(exponent), axis - 34, said)
-                scene.text(at(exponent), axis + 20, power(exponent), muted=True)
-            y += 102
-        scene.text(room / 2, y + 4, "how far the first step moves it", muted=True)
-        scene.height = y + 16
+    def layout(room: Pixels, unit: Pixels, size: Pixels, *, stacked: bool) -> Scene:
+        scene, x, y, low = Scene(room, size=size), 0.0, 0.0, 0.0
+        for side, (matrices, role) in sides.items():
+            x = 0.0 if stacked else x
+            y = low + 18 if stacked and low else 0.0
+            scene.text(x, y + 10, f"{side}: {count[side]} D^{{2}}", anchor="start", bold=True)
+            for name, (rows, columns) in matrices.items():
+                for i in range(rows):
+                    for j in range(columns):
+                        scene.box(x + j * unit, y + 28 + i * unit, unit, unit, role=role, shade=0.6)
+                under = y + 28 + rows * unit + 14
+                scene.text(x + columns * unit / 2, under, name)
+                low = max(low, under + 10)
+                x += columns * unit + 12
+            x += 34
+        scene.height = low
         return scene
 
-    return Drawing(title, description, layout(560, 15), layout(PHONE, 13.5))
+    return Drawing(
+        title, description, layout(560, 46, 15, stacked=False), layout(PHONE, 46, 13.5, stacked=True)
+    )
 
 
 def stream_sizes(

@@ -30,24 +30,24 @@ def encoder_decoder(**changes):
 
 def ladder(**changes):
     rungs = [
-        ("attention", ["1", "−1", "0"], [9, 0, -9]),
+        ("attention", [1.2247, -1.2247, 0], [9, 0, -9]),
         ("MLP", [1.327, -0.241, -1.086], [1.327, 0, 0]),
     ]
     arguments = {
         "rungs": rungs,
         "stream": [[2, -2, 0], [11, -2, -9], [12.327, -2, -9]],
         "reads": [("1", "1/2"), ("2", "1/4"), ("3", "1/4"), ("4", None)],
-        "factor": "times √(3/2)",
+        "factor": "= √1.5 · (1, −1, 0)",
     }
     return transformer.ladder(**(arguments | changes))
 
 
-def first_steps(**changes):
+def block_squares(**changes):
     arguments = {
-        "gradients": {"a": 1e-4, "b": 1e4},
-        "moved": {"SGD": [1e-7, 10.0], "Adam": [9.999e-4, 1e-3]},
+        "attention": dict.fromkeys(("W_q", "W_k", "W_v", "W_o"), (1, 1)),
+        "mlp": {"W_in": (4, 1), "W_out": (1, 4)},
     }
-    return transformer.first_steps(**(arguments | changes))
+    return transformer.block_squares(**(arguments | changes))
 
 
 def stream_sizes(**changes):
@@ -63,6 +63,6 @@ EXAMPLES = (
     machine_masks,
     encoder_decoder,
     ladder,
-    first_steps,
+    block_squares,
     stream_sizes,
 )

@@ -530,6 +530,8 @@ def test_the_token_is_a_column_in_the_text_and_a_row_in_code():
         (lambda: examples.machine_masks(panels={"E": (["a"], [[1]], 2, "x")}), "2 cannot be the source"),
         (lambda: examples.encoder_decoder(source=[]), "source: expected at least one, got 0"),
         (lambda: examples.stream_sizes(starts={}), "starts: expected at least one, got 0"),
+        (lambda: examples.block_squares(mlp={}), "MLP: expected at least one, got 0"),
+        (lambda: examples.block_squares(mlp={"W_in": (0, 1)}), "MLP: a matrix has at least one square"),
         (lambda: examples.stream_sizes(starts={"a": [1.0, 2], "b": [1.0]}), "b: expected 2, got 1"),
         (lambda: examples.stream_sizes(starts={"a": [1.0, -2]}), "a size is at least 0"),
         (lambda: examples.both_sides(guesses={}), "guesses: expected at least one, got 0"),
