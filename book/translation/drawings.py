@@ -19,7 +19,7 @@ def two_stacks(
     Args:
         source: the tokens of the source.
         read: the tokens that the decoder reads.
-        asked: the tokens that it is asked for, one for each that it reads.
+        asked: the tokens that it must predict, one for each that it reads.
         title: what it shows.
 
     Raises:
@@ -32,7 +32,7 @@ def two_stacks(
         f"encoder, which has no causal mask, turns them into the memory C, D by S, {len(source)} columns. "
         f"Right: the decoder reads {' '.join(read)}; the same E makes its columns. It reads itself under a "
         "causal mask and C by cross-attention: an arrow leads from C into it, keys and values. The same E, "
-        f"transposed, makes logits at its end, and they are asked for {' '.join(asked)}."
+        f"transposed, makes logits at its end, and they must predict {' '.join(asked)}."
     )
 
     def words_in(
@@ -81,7 +81,7 @@ def two_stacks(
         embedding(scene, x, y + 226, room, "E^{T}")
         scene.arrow((middle, y + 258), (middle, y + 276))
         words_in(scene, x, y + 276, room, asked, QUERY, "full")
-        scene.text(x, y + 320, "and is asked for", anchor="start", muted=True)
+        scene.text(x, y + 320, "and must predict", anchor="start", muted=True)
         return y + 186
 
     def wide() -> Scene:
@@ -115,15 +115,15 @@ def forced_reading(
     read: Sequence[str],
     asked: Sequence[str],
     *,
-    title: str = "Teacher forcing and its two masks",
+    title: str = "Three attentions and two masks",
 ) -> Drawing:
-    """What each place of the decoder may read of the source and of the target, and what it is asked for.
+    """What a token may read in the encoder and in the decoder, and what the decoder must predict.
 
     Args:
         source: the source's tokens, with padding.
         real: for each of them whether it is no padding.
         read: what the decoder reads.
-        asked: what it is asked for at each place.
+        asked: what it must predict at each place.
         title: what it shows.
 
     Raises:
@@ -133,62 +133,71 @@ def forced_reading(
     real, asked = [bool(x) for x in listed(real, "real", len(source))], listed(asked, "asked", len(read))
     seen = " ".join(word for word, yes in zip(source, real, strict=True) if yes)
     said = "; ".join(
-        f"at {word} it reads {' '.join(read[: i + 1])} and is asked for {asked[i]}"
+        f"at {word} it reads {' '.join(read[: i + 1])} and must predict {asked[i]}"
         for i, word in enumerate(read)
     )
     description = (
-        "Two tables with a row for each token that the decoder reads. Left, cross-attention, with a column "
-        f"for each token of the source: every row may read {seen}; padding is hatched. Right, "
-        f"self-attention under the causal mask: {said}."
+        "Three tables, a row for each token that reads and a column for each that may be read. First, the "
+        f"encoder's self-attention: every row may read {seen}; padding is hatched. Second, the decoder's "
+        f"self-attention under the causal mask: {said}. Third, its cross-attention: every row may read "
+        f"{seen} of the source."
     )
-    tall = 34.0
-
-    def rows_of(scene: Scene, x: Pixels, y: Pixels, width: Pixels) -> None:
-        for i, word in enumerate(read):
-            scene.token(x + width / 2, y + i * tall + 2, word, width, 30, role=QUERY)
+    tall, goal_is = 34.0, "must predict"
 
     def panel(
-        scene: Scene, x: Pixels, y: Pixels, name: str, words: list[str], role: Role, may: list
-    ) -> Pixels:
-        """A table with its heading and its columns' tokens; its cells begin at y + 62. Returns its end."""
-        scene.text(x, y + 10, name, anchor="start", bold=True)
+        scene: Scene, x: Pixels, y: Pixels, names: tuple[str, str], rows: list[str], words: list[str],
+        may: list, *, asks: Role, answers: Role, role: Role, labelled: bool,
+    ) -> Pixels:  # fmt: skip
+        """A table with two lines above it; its cells begin at y + 80. Returns its end."""
+        if labelled:
+            label = widest(rows, scene.size) + 2 * PAD
+            for i, word in enumerate(rows):
+                scene.token(x + label / 2, y + i * tall + 82, word, label, 30, role=asks)
+            x += label + 6
+        scene.text(x, y + 10, names[0], anchor="start", bold=True)
+        scene.text(x, y + 28, names[1], anchor="start", muted=True)
         for j, word in enumerate(words):
             cell = max(width_of(word, scene.size) + 2 * PAD + 4, 26)
-            scene.token(x + cell / 2, y + 28, word, cell - 4, 28, role=KEY if role is VALUE else QUERY)
+            scene.token(x + cell / 2, y + 46, word, cell - 4, 28, role=answers)
             for i, row in enumerate(may):
-                scene.box(x, y + 62 + i * tall, cell, tall, role=role, shade=0.9,
+                scene.box(x, y + 80 + i * tall, cell, tall, role=role, shade=0.9,
                           strength="pale" if row[j] else "plain", masked=not row[j])  # fmt: skip
             x += cell
         return x
 
-    def goal(scene: Scene, x: Pixels, y: Pixels, width: Pixels) -> None:
-        scene.text(x + 26 + width / 2, y + 42, "asked", muted=True)
+    def goal(scene: Scene, x: Pixels, y: Pixels, width: Pixels) -> Pixels:
+        scene.text(x + 26 + width / 2, y + 60, goal_is, muted=True)
         for i, word in enumerate(asked):
-            scene.arrow((x + 4, y + 62 + (i + 0.5) * tall), (x + 22, y + 62 + (i + 0.5) * tall))
-            scene.token(x + 26 + width / 2, y + 64 + i * tall, word, width, 30, role=QUERY, strength="full")
+            scene.arrow((x + 4, y + 80 + (i + 0.5) * tall), (x + 22, y + 80 + (i + 0.5) * tall))
+            scene.token(x + 26 + width / 2, y + 82 + i * tall, word, width, 30, role=QUERY, strength="full")
+        return x + 26 + width
 
     causal = [[j <= i for j in range(len(read))] for i in range(len(read))]
-    cross = [real for _ in read]
 
     def layout(size: Pixels, *, stacked: bool) -> Scene:
-        label = widest(read, size) + 2 * PAD
-        aim = widest(asked, size) + 2 * PAD
+        aim = max(widest(asked, size) + 2 * PAD, width_of(goal_is, size))
         scene = Scene(0, size=size)
-        x = label + 8
-        rows_of(scene, 0, 62, label)
-        first = panel(scene, x, 0, "cross-attention: C", source, VALUE, cross)
-        if stacked:
-            y = 62 + tall * len(read) + 22
-            rows_of(scene, 0, y + 62, label)
-        else:
-            x, y = first + 24, 0.0
-        end = panel(scene, x, y, "self-attention: causal", read, WEIGHTS, causal)
-        goal(scene, end, y, aim)
-        scene.width = max(first, end + 28 + aim)
-        scene.height = y + 62 + tall * len(read) + 4
+        ends, x, y = [], 0.0, 0.0
+        tables = (
+            (("encoder", "self-attention"), source, source, [real] * len(source), KEY, KEY, WEIGHTS),
+            (("decoder", "self-attention"), read, read, causal, QUERY, QUERY, WEIGHTS),
+            (("decoder", "cross-attention"), read, source, [real] * len(read), QUERY, KEY, VALUE),
+        )
+        for names, rows, words, may, asks, answers, role in tables:
+            last = names[1] == "cross-attention"
+            end = panel(scene, x, y, names, rows, words, may, asks=asks, answers=answers, role=role,
+                        labelled=stacked or not last)  # fmt: skip
+            if last:
+                end = goal(scene, end, y, aim)
+            ends.append(end)
+            down = 80 + tall * len(rows)
+            x, y = (0.0, y + down + 20) if stacked else (end + 18, y)
+        scene.width = max(ends)
+        tallest = 80 + tall * max(len(source), len(read))
+        scene.height = (y - 20 if stacked else tallest) + 4
         return scene
 
-    return Drawing(title, description, layout(14, stacked=False), layout(12.8, stacked=True))
+    return Drawing(title, description, layout(12.8, stacked=False), layout(12.8, stacked=True))
 
 
 def beam_tree(

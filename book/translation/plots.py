@@ -57,6 +57,25 @@ def by_length(
 
 
 @book_style
+def redrawn(differences: Float[Tensor, " N"], measured: float) -> BookFigure:
+    """How often each difference of two scores comes out on drawn test sets, and the one that was measured.
+
+    Args:
+        differences: on each drawn test set, in BLEU.
+        measured: the difference on the test set itself.
+    """
+    figure, axis = new_figure(height=2.9)
+    low, high = (round(10 * differences.quantile(q).item()) for q in (0.002, 0.998))
+    edges = [k / 10 for k in range(min(low, 0) - 1, max(high, 0) + 2)]  # zero is an edge
+    axis.hist(differences.clamp(edges[0], edges[-1]).tolist(), bins=edges, color=BLUE, label="drawn tests")
+    axis.axvline(0, color=BLACK, label="no gain")
+    axis.axvline(measured, color=RED, linestyle="--", label="our test")
+    axis.set(xlabel="four beams minus greedy (BLEU)", ylabel="drawn tests")
+    legend_above(axis)
+    return figure
+
+
+@book_style
 def decoding(
     bleu: Mapping[float, Sequence[float]], length: Mapping[float, Sequence[float]], beams: Sequence[int]
 ) -> BookFigure:

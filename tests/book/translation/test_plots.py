@@ -11,6 +11,7 @@ BLEU = {0.0: [80.0, 82.0], 1.0: [80.0, 83.0]}
 LENGTH = {0.0: [0.95, 0.93], 1.0: [0.95, 1.0]}
 MAPS = {"one": torch.eye(2), "two": torch.full((3, 2), 0.5)}
 FIGURES = {
+    "redrawn": plots.redrawn(torch.tensor([-0.05, 0.02, 0.55, 0.58, 1.2]), 0.5),
     "by_length": plots.by_length(LENGTHS, ["1 to 5", "more"]),
     "decoding": plots.decoding(BLEU, LENGTH, [1, 4]),
     "alignments": plots.alignments(MAPS, ["a", "b"], {"one": ["x", "y"], "two": ["x", "y", "z"]}),
@@ -58,3 +59,11 @@ def test_alignments_has_a_map_a_model():
     assert [axis.get_title(loc="left") for axis in (first, second)] == ["one", "two"]
     assert first.images[0].get_array().shape == (2, 2)
     assert [tick.get_text() for tick in second.get_yticklabels()] == ["x", "y", "z"]
+
+
+def test_redrawn_counts_each_drawn_test_once_and_on_its_side_of_zero():
+    (axis,) = FIGURES["redrawn"].axes
+    heights = {round(bar.get_x(), 1): int(bar.get_height()) for bar in axis.patches}
+    assert sum(heights.values()) == 5
+    assert (heights[-0.1], heights[0.0], heights[0.5]) == (1, 1, 2)
+    assert sorted(line.get_xdata()[0] for line in axis.lines) == [0, 0.5]

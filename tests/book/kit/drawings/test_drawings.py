@@ -722,7 +722,7 @@ def test_brackets_are_counted_as_often_as_the_reference_has_them():
 def test_teacher_forcing_hides_what_comes_later_and_padding():
     for svg in layouts(examples.forced_reading()):
         hatched = [r for r in svg.iter(f"{SVG}rect") if "url(" in r.get("fill", "")]
-        assert len(hatched) == 4 * 3 / 2 + 4
+        assert len(hatched) == 4 + 4 * 3 / 2 + 4
         assert full_cells(svg, QUERY) == ["14", ".", "März", "end"]
 
 
