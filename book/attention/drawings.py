@@ -587,18 +587,20 @@ def decoder_looks_back(
             scene.token(place, y + 48, word, broad, tall, role=KEY, size=fits)
             scene.line((place, y + 78), (middle, y + 132))
         scene.vector(middle - 9, y + 132, [""] * 4, 18, 14, role=KEY)
-        turn, row = y + 234, y + 274
+        turn, row, below = y + 208, y + 234, y + 298
         scene.line((middle, y + 188), (middle, turn), opacity=0.8)
         places, fits = scene.places(x + 10, room, target)
         for i, ((place, broad), word) in enumerate(zip(places, target, strict=True)):
             if i > step:
-                scene.token(place, row, "", broad, tall, strength="faint")
-            else:
-                strength: Strength = "full" if i == step else "pale"
-                scene.token(place, row, word, broad, tall, role=QUERY, strength=strength, size=fits)
-                scene.arrow((middle, turn), (place, turn), (place, row - 2))
+                scene.token(place, row, "", 44, tall, strength="faint")
+                continue
+            strength: Strength = "full" if i == step else "pale"
+            scene.token(place, row, f"u_{{{i + 1}}}", 44, tall, role=QUERY)
+            scene.token(place, below, word, broad, tall, role=QUERY, strength=strength, size=fits)
+            scene.arrow((middle, turn), (place, turn), (place, row - 2))
+            scene.arrow((place, row + tall), (place, below - 2))
             if i:
-                scene.line((place - broad / 2 - 8, row + tall / 2), (place - broad / 2, row + tall / 2))
+                scene.arrow((places[i - 1][0] + 22, row + tall / 2), (place - 23, row + tall / 2))
 
     def after(scene: Scene, x: Pixels, y: Pixels) -> None:
         scene.text(x + PHONE / 2, y + 10, "After: every step looks back", bold=True)
@@ -671,29 +673,37 @@ def context_swap(
         f"sequence, which writes {' '.join(second)}, enters instead. The step keeps its own state. "
         f"It writes {second[step]} in place of {first[step]}, which is crossed out."
     )
-    column, box, tall = PHONE / len(first), 40.0, 28.0
-    xs = [(i + 0.5) * column for i in range(len(first))]
+    label, box, tall = 66.0, 36.0, 28.0
+    column = (PHONE - label) / len(first)
+    xs = [label + (i + 0.5) * column for i in range(len(first))]
     scene = Scene(PHONE, 256, size=14)
 
+    def struck(x: Pixels, y: Pixels, half: Pixels) -> None:
+        scene.line((x - half, y + 6), (x + half, y - 6), width=2)
+
     def contexts(y: Pixels, *, used: bool) -> None:
-        for i, x in enumerate(xs):
+        scene.text(0, y + tall / 2, "context", anchor="start", muted=True)
+        for i, x in enumerate(xs if used else xs[: step + 1]):
             chosen, read = i == step, used or i < step
-            strength: Strength = ("full" if chosen else "pale") if read else "plain" if chosen else "faint"
-            scene.token(x, y, f"c_{{{i + 1}}}" if read else "", box, tall, role=VALUE, strength=strength)
+            strength: Strength = "plain" if not read else "full" if chosen else "pale"
+            scene.token(x, y, f"c_{{{i + 1}}}", box, tall, role=VALUE, strength=strength)
             if read:
                 scene.arrow((x, y + tall), (x, y + tall + 20), role=VALUE, width=2 if chosen else 1)
+            else:
+                struck(x, y + tall / 2, 14)
 
     def symbols(y: Pixels, words: Sequence[str], chosen: int) -> None:
-        for i, (x, word) in enumerate(zip(xs, words, strict=True)):
-            strength: Strength = "faint" if not word else "full" if i == chosen else "pale"
+        scene.text(0, y + tall / 2, "written", anchor="start", muted=True)
+        for i, (x, word) in enumerate(zip(xs, words, strict=False)):
+            strength: Strength = "full" if i == chosen else "pale"
             scene.token(x, y, word, box, tall, role=QUERY, strength=strength, bold=i == chosen)
 
     scene.text(0, 10, "First sequence", anchor="start", bold=True)
     contexts(24, used=False)
-    symbols(74, [*first[:step], second[step], *[""] * (len(first) - step - 1)], step)
+    symbols(74, [*first[:step], second[step]], step)
     beside, half = xs[step] + box / 2 + 12, width_of(first[step], scene.size) / 2 + 4
     scene.text(beside, 88, first[step], muted=True)  # what it would have written
-    scene.line((beside - half, 94), (beside + half, 82), width=2)
+    struck(beside, 88, half)
     if step:
         scene.arrow((xs[step - 1] + box / 2, 88), (xs[step] - box / 2 - 1, 88))
         scene.text((xs[step - 1] + xs[step]) / 2, 112, f"u_{{{step}}}")
@@ -842,55 +852,76 @@ def letter_memory(
     chosen = letters.index(asked)
     memory = ", ".join(f"{letter} {digit}" for letter, digit in zip(letters, digits, strict=True))
     description = (
-        f"A memory of letters, each with a digit: {memory}. The letter {asked} is asked; the map Wq makes a "
-        "query of it, what to ask. The map Wk makes a key of each letter, what to compare with. Compared "
-        f"with the query, they get the weights {pairs_in_words(letters, weights)}. The map Wv makes a value "
-        f"of each digit, what to hand over; averaged with the weights, they answer {answer}."
+        f"A memory of letters, each with a digit: {memory}. The letter {asked} is asked; the map Wq makes "
+        "the query q of it. The map Wk makes a key of each letter. Query and keys are compared: scores, and "
+        f"by a softmax weights, {pairs_in_words(letters, weights)}. The map Wv makes a value of each digit. "
+        f"The average of the values with these weights is y, and its largest logit answers {answer}."
     )
 
-    def layout(label: Pixels, column: Pixels, size: Pixels) -> Scene:
-        xs = [label + (i + 0.5) * column for i in range(len(letters))]
-        left, broad, box = label + 2, len(letters) * column - 4, min(column - 10, 48)
-        middle = left + broad / 2
-        scene = Scene(label + len(letters) * column, size=size)
+    def layout(box: Pixels, map_: Pixels, bar: Pixels, gap: Pixels, size: Pixels) -> Scene:
+        """A row for each letter: keys and weights come from the left, values from the right."""
+        broad, row, top = box + 6, 36.0, 146.0
+        last = top + len(letters) * row
+        widths = (box, map_, broad, broad, 30, bar, broad, map_, box)
+        lefts = [sum(widths[:i]) + i * gap for i in range(len(widths))]
+        letter, to_key, key, score, soft, weight, value, to_value, digit = (
+            left + width / 2 for left, width in zip(lefts, widths, strict=True)
+        )
+        scene = Scene(lefts[-1] + box, last + 106, size=size)
 
-        def pairs(y: Pixels, words: Sequence[str], role: Role) -> None:
-            """A row of the memory; what is asked for is in full colour."""
-            for i, (x, word) in enumerate(zip(xs, words, strict=True)):
-                scene.token(x, y, word, box, role=role, strength="full" if i == chosen else "pale", bold=True)
+        def tall_map(x: Pixels, name: str) -> None:
+            scene.box(x - map_ / 2, top, map_, last - top - 6, name, strength="plain")
 
-        asks = width_of("W_{q}: what to ask", size) + 60
-        scene.token(middle, 2, asked, box, role=QUERY, strength="full", bold=True)
-        scene.line((middle, 32), (middle, 42))
-        scene.map(middle - asks / 2, 42, asks, 30, "W_{q}: what to ask", slant=0.25)
-        for x, weight in zip(xs, weights, strict=True):
-            scene.line((middle, 72), (x, 102), role=QUERY)
-            scene.text(x, 114, number(weight))
-            scene.bar(x, 176, 0.5 * column, 50 * weight / max(weights), WEIGHTS)
-        scene.line((left, 176), (left + broad, 176))
-        scene.map(left, 192, broad, 30, "W_{k}: what to compare with", slant=0)
-        for x in xs:
-            scene.line((x, 192), (x, 178), role=KEY)
-            scene.line((x, 222), (x, 234))
-            scene.line((x, 298), (x, 310))
-        pairs(234, letters, KEY)
-        pairs(268, digits, VALUE)
-        scene.map(left, 310, broad, 30, "W_{v}: what to hand over", slant=0)
-        for x, weight in zip(xs, weights, strict=True):
-            scene.line((x, 341), (middle, 388), role=WEIGHTS, width=1 + 10 * weight / math.fsum(weights))
-        scene.token(middle, 384, answer, box, 32, role=VALUE, strength="full", bold=True)
-        names = {"asked": 17, "softmax": 136, "weights": 155, "letters": 249, "digits": 283, "answer": 400}
-        for name, y in names.items():
-            scene.text(0, y, name, anchor="start", muted=True)
-        scene.height = 418
+        scene.token(key, 0, asked, box, role=QUERY, strength="full", bold=True)
+        scene.text(key - box / 2 - 8, 15, "asked", anchor="end", muted=True)
+        scene.box(key - map_ / 2, 44, map_, 28, "W_{q}", strength="plain")
+        scene.token(key, 86, "q", broad, role=QUERY, strength="full")
+        scene.line((key, 30), (key, 43))
+        scene.line((key, 72), (key, 85))
+        tap = key + broad / 2 + gap / 2  # where the query meets each key
+        scene.line((key + broad / 2, 101), (tap, 101), (tap, last - 21), role=QUERY, width=2)
+        tall_map(to_key, "W_{k}")
+        tall_map(to_value, "W_{v}")
+        scene.box(soft - 15, top, 30, last - top - 6, "", radius=4)
+        for i, sign in enumerate("softmax"):
+            scene.text(soft, (top + last - 6) / 2 + (i - 3) * 17, sign)
+        for i, (name, number_, share) in enumerate(zip(letters, digits, weights, strict=True)):
+            y, strong = top + i * row + 15, "full" if i == chosen else "pale"
+            options: dict[str, Any] = {"strength": strong}
+            scene.token(letter, y - 15, name, box, role=KEY, bold=True, **options)
+            scene.token(key, y - 15, f"k_{{{i + 1}}}", broad, role=KEY, **options)
+            scene.text(score, y, f"z_{{{i + 1}}}")
+            scene.box(
+                lefts[5], y - 7, 1 + 0.45 * bar * share / max(weights), 14, role=WEIGHTS, strength="full"
+            )
+            scene.text(lefts[5] + bar, y, number(share), anchor="end")
+            scene.token(value, y - 15, f"v_{{{i + 1}}}", broad, role=VALUE, **options)
+            scene.token(digit, y - 15, number_, box, role=VALUE, bold=True, **options)
+            ends = [(letter + box / 2, to_key - map_ / 2), (to_key + map_ / 2, key - broad / 2)]
+            ends += [(key + broad / 2, tap), (digit - box / 2, to_value + map_ / 2)]
+            ends += [(to_value - map_ / 2, value + broad / 2), (score + 12, soft - 15)]
+            for start, end in ends:
+                scene.line((start, y), (end, y))
+        heads = (
+            ("letters", letter),
+            ("scores", score + 5),
+            ("weights", weight),
+            ("values", value),
+            ("digits", digit),
+        )
+        for name, x in heads:
+            half = width_of(name, size) / 2
+            scene.text(min(max(x, half), scene.width - half), top - 14, name, muted=True)
+        scene.text(key, top - 14, "keys", muted=True)
+        scene.arrow((value, last - 4), (value, last + 22), role=VALUE, width=2)
+        scene.text(value - 12, last + 9, "average, by weight", anchor="end", muted=True)
+        scene.token(value, last + 24, "y", broad, role=VALUE, strength="full")
+        scene.arrow((value, last + 54), (value, last + 74))
+        scene.text(value - 12, last + 63, "largest logit", anchor="end", muted=True)
+        scene.token(value, last + 76, answer, box, role=VALUE, strength="full", bold=True)
         return scene
 
-    return Drawing(
-        title,
-        description,
-        layout(84, min(62, 600 / len(letters)), 15),
-        layout(60, (PHONE - 60) / len(letters), 13.5),
-    )
+    return Drawing(title, description, layout(46, 54, 104, 22, 15), layout(27, 31, 62, 6.4, 13))
 
 
 def pushed_scores(

@@ -88,6 +88,49 @@ def first_weights(weights: Mapping[str, Float[Tensor, " S"]]) -> BookFigure:
 
 
 @book_style
+def arrows(query: Float[Tensor, "2"], keys: Float[Tensor, "S 2"], scores: Float[Tensor, " S"]) -> BookFigure:
+    """A query and keys as arrows in the plane, and at each key its score."""
+    figure, axis = new_figure(height=2.6)
+    named = [("q", query, "", RED)]
+    pairs = enumerate(zip(keys, scores, strict=True), start=1)
+    named += [(f"k_{s}", key, f": {float(score):g}".replace("-", "−"), BLUE) for s, (key, score) in pairs]
+    for name, (x, y), score, colour in ((n, v.tolist(), z, c) for n, v, z, c in named):
+        options = {"arrowstyle": "-|>", "mutation_scale": 14, "color": colour, "linewidth": 2}
+        axis.annotate("", (x, y), (0, 0), arrowprops=options | {"shrinkA": 0, "shrinkB": 0})
+        side = "left" if x > 0 else "right"
+        place = {"xytext": (5 if x > 0 else -5, 0), "textcoords": "offset points", "va": "center"}
+        axis.annotate(f"$\\mathbf{{{name[0]}}}{name[1:]}${score}", (x, y), ha=side, color=colour, **place)
+    points = [(0.0, 0.0), *(vector.tolist() for _, vector, _, _ in named)]
+    for limit, along in ((axis.set_xlim, 0), (axis.set_ylim, 1)):
+        ends = [point[along] for point in points]
+        room = 0.3 if along else 1.3
+        limit(min(ends) - room, max(ends) + room)
+    axis.set_aspect("equal")
+    axis.axhline(0, color=GREY, linewidth=0.8, zorder=0)
+    axis.axvline(0, color=GREY, linewidth=0.8, zorder=0)
+    axis.set(xticks=[], yticks=[], xlabel="first number of a vector", ylabel="second number")
+    axis.spines[:].set_visible(False)
+    return figure
+
+
+@book_style
+def shares_by_rate(rates: Sequence[float], shares: Mapping[str, Float[Tensor, "rates runs"]]) -> BookFigure:
+    """The share that is right against the learning rate: each run a dot, the mean of runs a line."""
+    figure, axis = new_figure(height=2.6)
+    styles = ((BLUE, "-", "o"), (RED, "--", "s"))
+    for (label, runs), (colour, line, marker) in zip(shares.items(), styles, strict=True):
+        axis.plot(rates, runs.mean(dim=1), line, color=colour, label=label)
+        for each in runs.T:
+            axis.plot(rates, each, marker, color=colour, markersize=5, alpha=0.7)
+    axis.set_xscale("log")
+    axis.set_xticks(list(rates), [f"{rate:g}" for rate in rates])
+    axis.set_xticks([], minor=True)
+    axis.set(xlabel="learning rate", ylabel="share right", ylim=(-0.03, 1.05))
+    legend_above(axis)
+    return figure
+
+
+@book_style
 def who_reads_whom(weights: Mapping[str, Float[Tensor, "N S"]], letters: str) -> BookFigure:
     """The weights of every letter asked (down) over all letters (across), one panel for each label.
 

@@ -9,6 +9,7 @@ from tformer_book.kit.plot_style import BookFigure
 GRID = torch.linspace(0, 1, 5)
 RUNS = {"one": torch.rand(3, 4), "two": torch.rand(3, 4)}
 WEIGHTS = {"with the root": torch.tensor([0.2, 0.5, 0.1, 0.2]), "without": torch.tensor([0.0, 0, 1, 0])}
+RATES = {"with": torch.tensor([[0.1, 0.3], [1, 1], [0.8, 0.6]]), "without": torch.zeros(3, 2)}
 SPREAD = {
     "plain": [(torch.linspace(0, 2 * d, 11), torch.tensor(float(d))) for d in (1, 2, 4)],
     "scaled": [(torch.linspace(0, 1, 11), torch.tensor(1.0))] * 3,
@@ -22,6 +23,10 @@ def figures():
             GRID, 2 * GRID, GRID, {"h = 1": GRID, "h = 2": 3 * GRID, "h = 5": 4 * GRID}
         ),
         "first_weights": plots.first_weights(WEIGHTS),
+        "arrows": plots.arrows(
+            torch.tensor([2.0, 1]), torch.tensor([[1.0, 1], [-1, 0]]), torch.tensor([3.0, -2])
+        ),
+        "shares_by_rate": plots.shares_by_rate((0.01, 0.1, 1.0), RATES),
         "who_reads_whom": plots.who_reads_whom(
             {"before": torch.ones(3, 3) / 3, "after": torch.eye(3)}, "abc"
         ),
@@ -81,6 +86,24 @@ def test_weights_are_sorted_on_one_vertical_axis():
     assert list(heights[1]) == [1, 0, 0, 0]
     assert panels[0].get_ylim() == panels[1].get_ylim()
     assert [panel.texts[0].get_text() for panel in panels] == ["two largest:\n0.70", "two largest:\n1.00"]
+
+
+def test_each_key_is_an_arrow_with_its_score():
+    axis = FIGURES["arrows"].axes[0]
+    assert [text.get_text() for text in axis.texts if text.get_text()] == [
+        "$\\mathbf{q}$",
+        "$\\mathbf{k}_1$: 3",
+        "$\\mathbf{k}_2$: −2",
+    ]
+    assert [text.xy for text in axis.texts[::2]] == [(2, 1), (1, 1), (-1, 0)]
+
+
+def test_runs_are_dots_and_their_mean_a_line():
+    axis = FIGURES["shares_by_rate"].axes[0]
+    first, *dots = lines(axis)[:3]
+    torch.testing.assert_close(first, torch.tensor([0.2, 1, 0.7]))
+    torch.testing.assert_close(torch.stack(dots, dim=1), RATES["with"])
+    assert len(axis.lines) == 6
 
 
 def test_letters_are_asked_down_and_read_across():
