@@ -357,6 +357,52 @@ def ways_to_the_past(
     )
 
 
+def two_tasks(symbols: Sequence[str], distance: int, *, title: str = "Two tasks for a memory") -> Drawing:
+    """What is read and what is wanted: each symbol some places later; or the first one, at the end.
+
+    Args:
+        symbols: what is read.
+        distance: how many places back the wanted symbol stands in the first task.
+        title: what it shows.
+
+    Raises:
+        ValueError: if the distance does not lie within the symbols.
+    """
+    symbols = [seen(symbol) for symbol in listed(symbols, "symbols")]
+    n = len(symbols)
+    if not 0 < distance < n:
+        raise ValueError(f"distance: expected 1 to {n - 1}, got {distance}")
+    description = (
+        f"Twice the same {n} symbols are read: {' '.join(symbols)}. In recall the symbol {distance} places "
+        f"back is wanted at every place after the first {distance}: {' '.join(symbols[:-distance])}. In "
+        f"keep the first only one answer is wanted, at the last place: {symbols[0]}."
+    )
+    label, box, drop = 60.0, 26.0, 66.0
+    column = (PHONE - label) / n
+    xs = [label + (i + 0.5) * column for i in range(n)]
+    scene = Scene(PHONE, size=14)
+
+    def panel(y: Pixels, name: str, pairs: Sequence[tuple[int, int]]) -> None:
+        """What is read, and below it the answers; an arrow from the source of each, that of the last bold."""
+        scene.text(0, y + 8, name, anchor="start", bold=True)
+        scene.text(0, y + 37, "read", anchor="start", muted=True)
+        scene.text(0, y + 37 + drop, "wanted", anchor="start", muted=True)
+        for source, place in pairs:
+            last = (source, place) == pairs[-1]
+            ends = (xs[source], y + 50), (xs[place], y + 22 + drop)
+            scene.arrow(*ends, role=WEIGHTS if last else None, width=2.5 if last else 1.2)
+        for i, symbol in enumerate(symbols):
+            strength: Strength = "full" if i == pairs[-1][0] else "pale"
+            scene.token(xs[i], y + 22, symbol, box, 28, role=KEY, strength=strength)
+        for source, place in pairs:
+            scene.token(xs[place], y + 23 + drop, symbols[source], box, 28, role=QUERY, strength="full")
+
+    panel(0, "recall", [(i - distance, i) for i in range(distance, n)])
+    panel(140, "keep the first", [(0, n - 1)])
+    scene.height = 140 + 53 + drop
+    return Drawing(title, description, scene)
+
+
 def unrolled(read: Sequence[str], guessed: Sequence[str], *, title: str = "A state, unrolled") -> Drawing:
     """A recurrent network, a column for each token: what it reads, its state, what it should guess.
 
@@ -403,7 +449,7 @@ def unrolled(read: Sequence[str], guessed: Sequence[str], *, title: str = "A sta
 
 
 def gated_state(old: Any, gate: Any, candidate: Any, *, title: str = "A gate keeps or replaces") -> Drawing:
-    """z ⊙ old + (1 − z) ⊙ candidate, number by number: one step of a GRU's state.
+    """z × old + (1 − z) × candidate, number by number: one step of a GRU's state.
 
     Args:
         old: the state before the step.
@@ -449,7 +495,7 @@ def gated_state(old: Any, gate: Any, candidate: Any, *, title: str = "A gate kee
                 y, written = 26 + j * tall, number(value, digits)
                 scene.box(x, y, cell, tall, written, role=role, strength=strength, shade=shade)
                 if i < 4:
-                    scene.text(x + cell + gap / 2, y + tall / 2, "⊙+⊙="[i])
+                    scene.text(x + cell + gap / 2, y + tall / 2, "×+×="[i])
         scene.height = 28 + len(old) * tall
         return scene
 

@@ -22,6 +22,10 @@ def ways_to_the_past(**changes):
     return sequences.ways_to_the_past(**({"n": 10, "distance": 8, "window": 5} | changes))
 
 
+def two_tasks(**changes):
+    return sequences.two_tasks(**({"symbols": "bdacb", "distance": 2} | changes))
+
+
 def unrolled(**changes):
     return sequences.unrolled(**({"read": "cabr", "guessed": "abra"} | changes))
 
@@ -40,6 +44,7 @@ EXAMPLES = (
     merge_rows,
     picked_columns,
     ways_to_the_past,
+    two_tasks,
     unrolled,
     gated_state,
     one_vector,

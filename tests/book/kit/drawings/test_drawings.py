@@ -287,6 +287,13 @@ def test_a_window_is_said_to_reach_or_not():
     assert "A window of 9 reaches it." in examples.ways_to_the_past(window=9).description
 
 
+def test_what_the_tasks_want_is_what_was_read_before():
+    for svg in layouts(examples.two_tasks()):
+        assert sorted(full_cells(svg, QUERY)) == ["a", "b", "b", "d"]  # recall's three, and the first
+        assert full_cells(svg, KEY) == ["a", "b"]  # the sources of the last answers
+    assert "after the first 2: b d a." in examples.two_tasks().description
+
+
 def test_only_the_entries_that_share_a_mean_are_tinted():
     for svg in layouts(examples.norm_axes()):
         tinted = [r for r in svg.iter(f"{SVG}rect") if r.get("fill") == VALUE.fill]
@@ -491,6 +498,7 @@ def test_the_token_is_a_column_in_the_text_and_a_row_in_code():
         (lambda: examples.ways_to_the_past(window=11), "window: expected 1 to 10, got 11"),
         (lambda: examples.gated_state(gate=[0.5, 1.5]), "a gate lies between 0 and 1, got 1.5"),
         (lambda: examples.gated_state(candidate=[1.0]), "candidate: expected 2, got 1"),
+        (lambda: examples.two_tasks(distance=5), "distance: expected 1 to 4, got 5"),
         (lambda: examples.one_vector(source=[]), "source: expected at least one, got 0"),
         (lambda: examples.head_layer(weights=[[[1.0]]]), "heads: expected 2, got 1"),
         (lambda: examples.head_layer(tokens=["a"]), "the weights of head 1: expected 1, got 3"),
