@@ -1,7 +1,7 @@
 """Drawings of the chapter on ImageGPT and sound. Images and numbers in them come in as arguments."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tformer_book.kit.drawings.drawing import Drawing
@@ -16,6 +16,12 @@ def _greys(image: Any) -> list[list[float]]:
     """Rows of numbers from 0 to 1; of a grey image, 0 is black."""
     cells = table(image.tolist() if hasattr(image, "tolist") else image, "an image")
     return [[float(grey) for grey in row] for row in cells]
+
+
+def _framed(scene: Scene, x: Pixels, y: Pixels, width: Pixels, height: Pixels) -> None:
+    """A thick frame just within a cell, so that its grey stays to be seen."""
+    for inset in (1.0, 2.5):
+        scene.box(x + inset, y + inset, width - 2 * inset, height - 2 * inset, role=KEY, strength="plain")
 
 
 def fold(
@@ -41,19 +47,16 @@ def fold(
     description = (
         f"Above: a digit of {height} by {width} pixels, of which the first {target} in reading order are "
         f"known and the others are hatched. The next one, marked with a question mark, touches four that are "
-        "known. Below: the same pixels as one list. There the pixel to the left stands "
+        "known and framed. Below: the same pixels as one list. There the pixel to the left stands "
         f"{back['left']} place back, and those above stand {back['above right']}, {back['above']} and "
         f"{back['above left']} back."
     )
-    near = {(row + dy, column + dx): str(back[name]) for name, (dy, dx) in NEIGHBOURS.items()}
+    near = [(row + dy, column + dx) for dy, dx in NEIGHBOURS.values()]
 
     def grid(scene: Scene, x: Pixels, y: Pixels, side: Pixels) -> None:
         cell = side / width
         known = [
-            [
-                value if i * width + j < target and (i, j) not in near else math.nan
-                for j, value in enumerate(line)
-            ]
+            [value if i * width + j < target else math.nan for j, value in enumerate(line)]
             for i, line in enumerate(greys)
         ]
         scene.greys(x, y, side, height * cell, known)
@@ -62,8 +65,8 @@ def fold(
             scene.box(x, low, side, (height - row - 1) * cell, masked=True, strength="faint")
         scene.box(right, y + row * cell, (width - column) * cell, cell, masked=True, strength="faint")
         scene.box(x, y, side, height * cell, strength="plain")
-        for (i, j), words in near.items():
-            scene.box(x + j * cell, y + i * cell, cell, cell, words, role=KEY, strength="full")
+        for i, j in near:
+            _framed(scene, x + j * cell, y + i * cell, cell, cell)
         scene.box(right, y + row * cell, cell, cell, "?", role=QUERY, strength="full", bold=True)
 
     def strip(scene: Scene, y: Pixels, room: Pixels, shown: int) -> None:
@@ -71,13 +74,14 @@ def fold(
         cell = room / (shown + 1)
         for k in range(shown, -1, -1):
             x, n = (shown - k) * cell, target - k
-            words = "?" if k == 0 else str(k) if k in back.values() else ""
-            role = QUERY if k == 0 else KEY if words else None
-            if role:
-                scene.box(x, y, cell, 30, words, role=role, strength="full")
-            else:
-                scene.greys(x, y, cell, 30, [[greys[n // width][n % width]]])
-                scene.box(x, y, cell, 30, strength="faint")
+            if k == 0:
+                scene.box(x, y, cell, 30, "?", role=QUERY, strength="full", bold=True)
+                continue
+            scene.greys(x, y, cell, 30, [[greys[n // width][n % width]]])
+            scene.box(x, y, cell, 30, strength="faint")
+            if k in back.values():
+                _framed(scene, x, y, cell, 30)
+                scene.text(x + cell / 2, y + 42, str(k))
 
     def layout(room: Pixels, side: Pixels, size: Pixels, least: Pixels) -> Scene:
         scene, x = Scene(room, size=size), (room - side) / 2
@@ -87,9 +91,8 @@ def fold(
         scene.text(0, y, "the list, from left to right", anchor="start", bold=True)
         shown = min(target, back["above left"] + 1)
         strip(scene, y + 18, room, shown)
-        scene.text(0, y + 64, f"pixel {target - shown}", anchor="start", muted=True)
-        scene.text(room, y + 64, f"pixel {target}", anchor="end", muted=True)
-        scene.height = y + 76
+        scene.text(room, y + 84, "places back from the pixel asked for", anchor="end", muted=True)
+        scene.height = y + 96
         return scene
 
     return Drawing(title, description, layout(700, 322, 14, 12.75), layout(PHONE, PHONE, 13.5, 12.75))
@@ -143,6 +146,58 @@ def off_by_one(
         return scene
 
     return Drawing(title, description, layout(700, 14), layout(PHONE, 13.5))
+
+
+def moved_map(
+    moved: Mapping[tuple[int, int], float], far: Mapping[int, float], *,
+    title: str = "What the prediction depends on",
+) -> Drawing:  # fmt: skip
+    """The pixel that is asked for, and around it by how many bits each change of an earlier pixel moves it.
+
+    Args:
+        moved: from an offset, so many rows down and columns right, to bits; none lies after the pixel.
+        far: other pixels, from the places that they stand back in the list to bits.
+        title: what it shows.
+
+    Raises:
+        ValueError: if there is nothing to draw, or a pixel stands after the one that is asked for.
+    """
+    if not moved or max(moved) >= (0, 0):
+        raise ValueError(f"offsets before (0, 0), got {sorted(moved)}")
+    rows, reach = 1 - min(dy for dy, _ in moved), max(abs(dx) for _, dx in moved)
+    top = max(moved.values())
+    told = ", ".join(f"{number(bits, 2)} at {-dy} up and {dx} right" for (dy, dx), bits in moved.items())
+    beside = ", ".join(f"{n} back {number(bits, 2)}" for n, bits in far.items())
+    description = (
+        f"A plane of pixels, the one asked for marked with a question mark. In the others the bits by which "
+        f"its prediction moves when they are changed: {told}. In the list: {beside}."
+    )
+
+    def layout(room: Pixels, cell: Pixels, size: Pixels) -> Scene:
+        scene, across = Scene(room, size=size), 2 * reach + 1
+        left = 0.0 if room == PHONE else 20.0
+        scene.text(left, 8, "bits, by where the changed pixel stands", anchor="start", bold=True)
+        for i in range(rows):
+            for j in range(across):
+                at, x, y = (i - rows + 1, j - reach), left + j * cell, 24 + i * cell
+                if at == (0, 0):
+                    scene.box(x, y, cell, cell, "?", role=QUERY, strength="full", bold=True)
+                elif at in moved:
+                    shade = 0.06 + 0.9 * moved[at] / top
+                    scene.box(x, y, cell, cell, number(moved[at], 2), role=KEY, shade=shade)
+                else:
+                    scene.box(x, y, cell, cell, masked=at > (0, 0), strength="faint")
+        x, y = (left, 24 + rows * cell + 22) if room == PHONE else (left + across * cell + 60, 8.0)
+        scene.text(x, y, "elsewhere in the list", anchor="start", bold=True)
+        for k, (n, bits) in enumerate(far.items()):
+            high = y + 16 + k * (cell + 6)
+            scene.box(x, high, cell, cell, number(bits, 2), role=KEY, shade=0.06 + 0.9 * bits / top)
+            scene.text(x + cell + 12, high + cell / 2, f"{n} places back", anchor="start")
+        below = y + 16 + len(far) * (cell + 6)
+        scene.height = max(24 + rows * cell, below) + 4
+        return scene
+
+    return Drawing(title, description, layout(700, 60, 14), layout(PHONE, 56, 13.5))
 
 
 def noise_and_back(
@@ -253,7 +308,7 @@ def sound_to_columns(
     stages = (
         (f"{len(wave):,} samples", "a word"),
         (f"{len(ink[0])} frames", f"{frame} samples each"),
-        (f"{len(heights)} powers", "of each frame, in logs"),
+        (f"{len(heights)} powers", "of the frame, log scale"),
         (f"{len(ink)} bands", f"a picture, {len(ink)} × {len(ink[0])}"),
         (f"{count + 1} columns", f"{count} patches, one class token"),
     )

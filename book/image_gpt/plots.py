@@ -59,6 +59,28 @@ def completions(rows: Mapping[str, Sequence[Picture]], columns: int = 6) -> Book
 
 
 @book_style
+def one_pixel(
+    times: Sequence[float], straight: Sequence[Sequence[float]], followed: Sequence[Sequence[float]]
+) -> BookFigure:
+    """One pixel between noise and a grey: mixed along straight lines, and led by the mean velocity.
+
+    Args:
+        times: from 1, noise, to 0.
+        straight: values at these times, a sequence a mixture.
+        followed: likewise, a sequence for each noise that was followed back.
+    """
+    figure, axes = new_figure(1, 2, height=2.5, sharey=True)
+    titles = ("training", "drawing")
+    for axis, paths, title, colour in zip(axes, (straight, followed), titles, (ORANGE, BLUE), strict=True):
+        for path in paths:
+            axis.plot(times, path, color=colour, linewidth=1)
+        axis.set_title(title, loc="left")
+        axis.set(xlim=(1, 0), xticks=[1, 0.5, 0], yticks=[-1, 0, 1], xlabel="time t")
+    axes[0].set_ylabel("the pixel")
+    return figure
+
+
+@book_style
 def neighbourhoods(ratios: Mapping[str, Float[Tensor, "rows columns"]], reach: int = 4) -> BookFigure:
     """How many times chance attention goes to each pixel around the next one: a panel a head.
 

@@ -14,6 +14,11 @@ def off_by_one(**changes):
     return image_gpt.off_by_one(**({"tokens": list("003003100"), "width": 4} | changes))
 
 
+def moved_map(**changes):
+    moved = {(0, -1): 1.16, (-1, 0): 0.51, (-1, 1): 0.37, (-1, -1): 0.16, (0, -2): 0.15}
+    return image_gpt.moved_map(**({"moved": moved, "far": {9: 0.02, 18: 0.05}} | changes))
+
+
 def noise_and_back(**changes):
     arguments = {"images": [stroke(), *[[[0.5] * 8] * 8] * 4], "times": [0, 0.25, 0.5, 0.75, 1]}
     return image_gpt.noise_and_back(**(arguments | changes))
@@ -33,6 +38,7 @@ def sound_to_columns(**changes):
 EXAMPLES = (
     fold,
     off_by_one,
+    moved_map,
     noise_and_back,
     dit_block,
     sound_to_columns,

@@ -16,6 +16,7 @@ MEL = {"one": torch.rand(4, 6), "two": torch.rand(4, 6)}
 PROBES = {"deep": [[0.25, 0.8, 0.9]], "two runs": [[0.25, 0.8], [0.26, 0.7]], "control": [[0.25, 0.65, 0.7]]}
 FIGURES = {
     "completions": plots.completions({"true": PICTURES, "model": PICTURES}, columns=2),
+    "one_pixel": plots.one_pixel([1.0, 0.5, 0.0], [[0.3, 0.2, 1.0], [0.1, 0.4, -1.0]], [[0.3, 0.8, 1.0]]),
     "neighbourhoods": plots.neighbourhoods(RATIOS, reach=1),
     "probe_depths": plots.probe_depths(PROBES, 0.9),
     "mel_spectrograms": sound.mel_spectrograms(
@@ -38,6 +39,13 @@ def test_pictures_stand_in_blocks_and_are_blank_where_nothing_is_known():
     assert len(shown) == 6
     assert bool(shown[0].mask[1, 1]) if hasattr(shown[0], "mask") else math.isnan(shown[0][1, 1])
     assert [axis.get_ylabel() for axis in axes[::2]] == ["true", "model", "true", "model"]
+
+
+def test_one_pixel_has_its_mixtures_left_and_what_was_followed_right_and_time_runs_back():
+    left, right = FIGURES["one_pixel"].axes
+    assert (len(left.lines), len(right.lines)) == (2, 1)
+    assert left.get_xlim() == (1, 0)
+    assert right.lines[0].get_ydata().tolist() == [0.3, 0.8, 1]
 
 
 def test_neighbourhoods_are_drawn_upwards_in_powers_of_two():
