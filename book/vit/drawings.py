@@ -28,6 +28,14 @@ def _cuts(scene: Scene, x: Pixels, y: Pixels, side: Pixels, parts: int) -> None:
         scene.line((x, y + k * side / parts), (x + side, y + k * side / parts), width=1)
 
 
+def _patches(image: Any, parts: int) -> list[list[list[float]]]:
+    """The rows of ink of each patch, in reading order."""
+    cells = table(image.tolist() if hasattr(image, "tolist") else image, "an image")
+    each = len(cells) // parts
+    corners = [(each * i, each * j) for i in range(parts) for j in range(parts)]
+    return [[[float(x) for x in row[j : j + each]] for row in cells[i : i + each]] for i, j in corners]
+
+
 def image_to_class(
     image: Any,
     parts: int,
@@ -51,6 +59,7 @@ def image_to_class(
         ValueError: if there are no patches, or no classes.
     """
     grey, shares = _grey(image), listed(probabilities, "probabilities")
+    inks = _patches(image, parts) if parts > 0 else []
     if parts < 1 or not shares:
         raise ValueError(f"an image has patches and classes, got {parts=} and {len(shares)} probabilities")
     patches, (pixels, width) = parts**2, sizes
@@ -87,7 +96,9 @@ def image_to_class(
         top = side + 62 if phone else 22
         scene.text(x + step, top - 14, "1", muted=True, anchor="start")
         scene.text(room - 0.22 * step, top - 14, f"{patches}", muted=True, anchor="end")
-        columns(scene, x, top, step, 44, KEY, None)
+        for n, ink in enumerate(inks, start=1):
+            scene.box(x + n * step, top + 10, 0.86 * step, 0.86 * step, role=KEY, strength="plain")
+            scene.picture(x + n * step, top + 10, 0.86 * step, ink)
         if phone:
             scene.arrow((step * 3, top - 32), (step * 3, top - 6))
             scene.text(step * 3 + 10, top - 20, "reading order", anchor="start", muted=True)
@@ -104,7 +115,8 @@ def image_to_class(
         scene.text(x + 0.39 * step, y + 8, "+", bold=True)
         y += 20
         columns(scene, x, y, step, 18, VALUE, VALUE)
-        scene.text(x, y + 34, f"places, {patches + 1} of them", anchor="start", muted=True)
+        words = f"places: {patches + 1} columns of {width} numbers"
+        scene.text(x, y + 34, words, anchor="start", muted=True)
         y += 52
         scene.box(x, y, room - x, 38, f"encoder, {blocks} blocks", radius=6, bold=True)
         scene.arrow((x + 0.39 * step, y + 40), (x + 0.39 * step, y + 62))
@@ -118,6 +130,57 @@ def image_to_class(
         scene.text(spot + (0.4 if right else -0.4) * wide, base - 38, sure, bold=True,
                    anchor="start" if right else "end")  # fmt: skip
         scene.height = base + 26
+        return scene
+
+    return Drawing(title, description, layout(700, 14), layout(PHONE, 13.5))
+
+
+def moved_digit(image: Any, row: int, *, title: str = "The same digit, moved") -> Drawing:
+    """An image, the same image two pixels further right, and the numbers in one row of each.
+
+    Args:
+        image: rows of ink from 0 to 1.
+        row: whose numbers are shown.
+        title: what it shows.
+
+    Raises:
+        ValueError: if the image has no such row.
+    """
+    cells = table(image.tolist() if hasattr(image, "tolist") else image, "an image")
+    if not 0 <= row < len(cells):
+        raise ValueError(f"an image of {len(cells)} rows, got the row {row}")
+    plain = [[float(ink) for ink in line] for line in cells]
+    images = {"as it is": plain, "moved": [[0.0, 0.0, *line[:-2]] for line in plain]}
+    inked = [{j for j, ink in enumerate(rows[row]) if ink > 0.3} for rows in images.values()]
+    both = inked[0] & inked[1]
+    description = (
+        f"A handwritten digit and the same digit two pixels further right. Of the {len(plain[0])} numbers in "
+        f"the marked row {len(inked[0])} hold ink, before and after; {len(both)} of them are the same places."
+    )
+
+    def layout(room: Pixels, size: Pixels) -> Scene:
+        scene, phone, y = Scene(room, size=size), room == PHONE, 0.0
+        side = 112.0
+        x = 0.0 if phone else side + 40
+        cell = (room - x) / len(plain[0])
+        for words, rows in images.items():
+            scene.text(0, y + 8, words, anchor="start", bold=True)
+            scene.picture(0, y + 22, side, _grey(rows))
+            scene.box(0, y + 22, side, side)
+            step = side / len(rows)
+            scene.box(0, y + 22 + row * step - 2, side, step + 4, role=QUERY, strength="plain")
+            level = y + 22 + row * step + step / 2
+            top = y + side + 58 if phone else level - 15
+            if phone:
+                scene.arrow((side + 8, level), (side + 30, level), (side + 30, top - 6))
+                scene.text(side + 42, y + side + 30, "the numbers in this row", anchor="start", muted=True)
+            else:
+                scene.arrow((side + 6, level), (x - 6, level))
+                scene.text(x, top - 14, "the numbers in this row", anchor="start", muted=True)
+            for j, ink in enumerate(rows[row]):
+                scene.box(x + j * cell, top, cell, 30, role=KEY, shade=float(ink))
+            y += side + (112 if phone else 40)
+        scene.height = y - 12
         return scene
 
     return Drawing(title, description, layout(700, 14), layout(PHONE, 13.5))
@@ -256,6 +319,69 @@ def fill_in(image: Any, hidden: Sequence[bool], *, title: str = "Hidden patches,
         return scene
 
     return Drawing(title, description, wide(), narrow())
+
+
+def filled(
+    images: Sequence[Any], hidden: Sequence[Sequence[bool]], inks: Sequence[Any], *,
+    title: str = "What is filled in",
+) -> Drawing:  # fmt: skip
+    """Images with hidden patches, what a model fills in there, and the images: a column an image.
+
+    Args:
+        images: rows of ink from 0 to 1, for each.
+        hidden: for each image, whether each of its patches is hidden, in reading order.
+        inks: for each image, rows of ink with the hidden patches filled in.
+        title: what it shows.
+
+    Raises:
+        ValueError: if there are not as many of each, or the patches do not make a square.
+    """
+    if not len(images) == len(hidden) == len(inks):
+        raise ValueError(f"got {len(images)} images, {len(hidden)} times patches and {len(inks)} answers")
+    parts = round(len(hidden[0]) ** 0.5)
+    if any(len(away) != parts**2 for away in hidden):
+        raise ValueError(f"a square of patches for each image, got {[len(away) for away in hidden]}")
+    gone = sum(map(bool, hidden[0]))
+    description = (
+        f"{len(images)} digits, one a column. Above, {parts**2 - gone} of {parts**2} patches are seen and "
+        f"{gone} are hidden. In the middle, the model's expectation fills the hidden patches: blurred "
+        "strokes. Below stand the digits themselves."
+    )
+    rows = {
+        "what is seen": (images, True),
+        "filled in": (inks, False),
+        "the digit": (images, False),
+    }
+
+    def layout(room: Pixels, size: Pixels) -> Scene:
+        scene, phone = Scene(room, size=size), room == PHONE
+        left, side, gap = (0.0, (PHONE - 24) / 3, 12.0) if phone else (190.0, 112.0, 30.0)
+        y = 0.0
+        for words, (pictures, covered) in rows.items():
+            if phone:
+                scene.text(0, y + 8, words, anchor="start", bold=True)
+                y += 22
+            else:
+                scene.text(left - 20, y + side / 2, words, anchor="end", bold=True)
+            for k, picture in enumerate(pictures):
+                x, cell, grey = left + k * (side + gap), side / parts, _grey(picture)
+                each = len(grey) / parts
+                if covered:
+                    grey = [
+                        [0.0 if hidden[k][int(i // each) * parts + int(j // each)] else ink
+                         for j, ink in enumerate(line)] for i, line in enumerate(grey)
+                    ]  # fmt: skip
+                scene.picture(x, y, side, grey)
+                for n, away in enumerate(hidden[k] if covered else ()):
+                    if away:
+                        place = (x + (n % parts) * cell, y + (n // parts) * cell)
+                        scene.box(*place, cell, cell, role=WEIGHTS, shade=0.35)
+                scene.box(x, y, side, side)
+            y += side + (20 if phone else 14)
+        scene.height = y - 8
+        return scene
+
+    return Drawing(title, description, layout(700, 14), layout(PHONE, 13.5))
 
 
 def agreement(

@@ -14,6 +14,9 @@ spoken word. A batch is some sets of ten pairs, one of each digit; the loss is t
 for each of the 18 such speakers. "without 7" leaves the digit 7 out of the training and asks for it all the
 same.
 
+*Shown*: two trainings with seed 0 are repeated for the pictures. One fills in hidden patches of three test
+digits, the other compares four test digits with four words of one new speaker.
+
 Each run is kept in `_build/without_labels`. About twenty minutes of one core. With `--add` what the record
 holds is not run again, and its processor time counts on.
 """
@@ -33,7 +36,7 @@ from tformer_book.kit.records import record, recorded
 from tformer_book.kit.runs import Runs
 from tformer_book.vit.models.cnn import SmallCNN
 from tformer_lib.core.attention import FusedAttend
-from tformer_lib.core.patches import to_patches
+from tformer_lib.core.patches import from_patches, to_patches
 from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.data.audio import log_mel
 from tformer_lib.models.contrastive import contrastive_loss
@@ -48,6 +51,7 @@ TUNED: dict[str, Any] = {"steps": 400, "batch": 64, "rates": (5e-4, 1e-3, 2e-3, 
 CNN_RATES = (2e-3, 4e-3)
 SPOKEN: dict[str, Any] = {"steps": 400, "sets": 6, "rate": 8e-3}
 BETAS = (0.9, 0.95)
+FILLED, NAMED, VOICE = (2, 5, 8), (1, 3, 5, 7), "m6"  # what is shown, and who says it
 
 
 def vit(classes: int | None = None) -> ViT:
@@ -184,8 +188,8 @@ class Pair(nn.Module):
             nn.init.xavier_uniform_(encoder.head.weight)  # a head of zeros has no direction
 
 
-def spoken(left_out: int | None, seed: int) -> dict[str, Any]:
-    """A pair of encoders, trained; how many of the test digits get their word, by speaker."""
+def paired(left_out: int | None, seed: int) -> Pair:
+    """A pair of encoders, trained."""
     seed_everything(seed)
     images, labels = mnist("train")
     clips, words, _ = sounds("train")
@@ -217,6 +221,12 @@ def spoken(left_out: int | None, seed: int) -> dict[str, Any]:
         optimizer="muon",
         momentum=0.9,
     )
+    return model
+
+
+def spoken(left_out: int | None, seed: int) -> dict[str, Any]:
+    """How many of the test digits get their word from a pair that is trained, by speaker."""
+    model = paired(left_out, seed)
     test, answers = mnist("test")
     new, said, voices = sounds("test")
     normal = partial(nn.functional.normalize, dim=1)
@@ -232,6 +242,34 @@ def spoken(left_out: int | None, seed: int) -> dict[str, Any]:
     return by_voice
 
 
+@torch.no_grad()
+def shown_words() -> list[list[float]]:
+    """Cosines of four test digits, down, with four words of a new speaker, across; the first training."""
+    with torch.enable_grad():
+        model = paired(None, 0)
+    test, answers = mnist("test")
+    new, said, voices = sounds("test")
+    mine = torch.tensor([who == VOICE for who in voices])
+    images = torch.stack([test[answers == digit][0] for digit in NAMED])
+    words = torch.stack([new[mine & (said == digit)][0] for digit in NAMED])
+    eyes, ears = (nn.functional.normalize(x, dim=1) for x in (model.eye(images), model.ear(words)))
+    return [[round(cosine, 3) for cosine in row] for row in (eyes @ ears.T).tolist()]
+
+
+@torch.no_grad()
+def shown_patches() -> dict[str, Any]:
+    """Which patches of three test digits are hidden, and what the first training fills in, in per cent."""
+    with torch.enable_grad():
+        model = filled_in(0, int(MASKED["steps"]))
+    test, answers = mnist("test")
+    images = torch.stack([test[answers == digit][0] for digit in FILLED])
+    size, side = model.encoder.patch_size, images.shape[-1]
+    hidden = model.draw(len(images), torch.Generator().manual_seed(1000))
+    patches = torch.where(hidden[..., None], model(images, hidden), to_patches(images, size))
+    ink = (100 * from_patches(patches, size, side, side)[:, 0].clamp(0, 1)).round().int()
+    return {"hidden": hidden.int().tolist(), "ink": ink.tolist()}
+
+
 def restore() -> float:
     """Keep what the record in the repository holds as if it had been run here; how long all of it took."""
     there = recorded("without_labels")
@@ -244,6 +282,8 @@ def restore() -> float:
         runs["CNN", found["CNN"]["rate"], seed] = found["CNN"]["runs"][i]
         for name, heard in found["spoken"].items():
             runs["spoken", name, seed] = heard[i]
+    for name, what in found.get("shown", {}).items():
+        runs["shown", name] = what
     for key, result in runs.items():
         if not RUNS.done(*key):
             RUNS.put(*key, result=result, seconds=0.0)
@@ -276,6 +316,10 @@ def main() -> None:
             "runs": [RUNS.keep("CNN", best, seed, make=partial(convolutional, best, seed)) for seed in SEEDS],
         },
         "spoken": heard,
+        "shown": {
+            name: RUNS.keep("shown", name, make=make)
+            for name, make in (("words", shown_words), ("patches", shown_patches))
+        },
         "settings": {"masked": MASKED, "tuned": TUNED, "spoken": SPOKEN},
     }
     record("without_labels", results, seeds=list(SEEDS), cpu_seconds=spent + sum(RUNS.seconds.values()))

@@ -10,6 +10,10 @@ def image_to_class(**changes):
     return vit.image_to_class(**(arguments | changes))
 
 
+def moved_digit(**changes):
+    return vit.moved_digit(**({"image": stroke(28), "row": 12} | changes))
+
+
 def what_one_sees(**changes):
     return vit.what_one_sees(**({"side": 9} | changes))
 
@@ -17,6 +21,12 @@ def what_one_sees(**changes):
 def fill_in(**changes):
     hidden = [n not in (1, 6, 8, 15) for n in range(16)]
     return vit.fill_in(**({"image": stroke(28), "hidden": hidden} | changes))
+
+
+def filled(**changes):
+    arguments = {"images": [stroke(28)] * 3, "inks": [stroke(28)] * 3}
+    arguments["hidden"] = [[n % 4 != 1 for n in range(49)]] * 3
+    return vit.filled(**(arguments | changes))
 
 
 def agreement(**changes):
@@ -27,7 +37,9 @@ def agreement(**changes):
 
 EXAMPLES = (
     image_to_class,
+    moved_digit,
     what_one_sees,
     fill_in,
+    filled,
     agreement,
 )

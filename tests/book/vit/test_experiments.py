@@ -111,6 +111,18 @@ def test_tuning_begins_with_the_encoder_and_a_new_head(scripts, monkeypatch):
     assert not model.head.weight.any()
 
 
+def test_what_is_shown_differs_from_the_digits_at_hidden_patches_only(scripts):
+    script = scripts[1]
+    shown = script.recorded("without_labels")["results"]["shown"]["patches"]
+    test, answers = script.mnist("test")
+    images = torch.stack([test[answers == digit][0] for digit in script.FILLED])
+    ink, hidden = torch.tensor(shown["ink"])[:, None] / 100, torch.tensor(shown["hidden"]).bool()
+    apart = (script.to_patches(ink, 4) - script.to_patches(images, 4)).abs()
+    assert apart[~hidden].max() < 0.006  # whole per cent
+    assert apart[hidden].mean() > 0.02
+    assert hidden.sum(dim=1).tolist() == [37] * 3
+
+
 def test_a_line_reads_what_it_is_given(scripts):
     script = scripts[1]
     wise = dict(
