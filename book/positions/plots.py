@@ -201,15 +201,10 @@ def held_offsets(trained: int, read: int, stops: Sequence[int]) -> BookFigure:
     axis.plot([trained - 1, read - 1], [trained - 1, read - 1], ":", color=GREY, linewidth=2)
     axis.text(0.62 * read, 0.72 * read, "as trained", color=GREY, ha="right", va="center")
     axis.plot([0, trained - 1], [0, trained - 1], color=BLUE, linewidth=2)
-    for stop, (colour, dashes) in zip(stops, HEADS[1:], strict=False):
+    for i, (stop, (colour, dashes)) in enumerate(zip(stops, HEADS[1:], strict=False)):
         axis.plot([trained, read - 1], [stop, stop], dashes, color=colour, linewidth=2)
-        axis.text(
-            0.5 * read,
-            stop - 3 if stop else 3,
-            f"held at {stop}",
-            color=colour,
-            va="top" if stop else "bottom",
-        )
+        x, y, side = (0.28 + 0.4 * i) * read, stop - 3 if stop else 3, "top" if stop else "bottom"
+        axis.text(x, y, f"held at {stop}", color=colour, va=side)
     axis.set(xlabel="offset $n - s$", ylabel="seems to stand at", xlim=(0, read), ylim=(-6, read))
     axis.set_xticks(range(0, read + 1, trained))
     axis.set_yticks(range(0, read + 1, trained))
