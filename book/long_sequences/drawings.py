@@ -24,47 +24,32 @@ def _pairs(scene: Scene, x: Pixels, y: Pixels, cell: Pixels, seen: list[list[boo
                       strength="full" if there else "faint")  # fmt: skip
 
 
-def who_sees_whom(
-    masks: Mapping[str, Any], mixtures: int, *, title: str = "Five ways for queries to read keys"
-) -> Drawing:
-    """Masks beside low-rank mixtures and a state: what each query, a row, is compared with.
+def who_sees_whom(masks: Mapping[str, Any], *, title: str = "Four ways for queries to read keys") -> Drawing:
+    """Masks beside a state: what each query, a row, is compared with.
 
     Args:
         masks: from a name to a boolean mask of few tokens, queries down and keys across, as in the code.
-        mixtures: how many mixtures of keys a query of low-rank attention is compared with.
         title: what it shows.
 
     Raises:
-        ValueError: if there is no mask, they differ in size, or there is no mixture.
+        ValueError: if there is no mask, or they differ in size.
     """
     seen = {name: _booleans(mask, name) for name, mask in masks.items()}
     lengths = {len(rows) for rows in seen.values()}
-    if len(lengths) != 1 or mixtures < 1:
-        raise ValueError(f"masks are of one size and mixtures are counted from 1, got {lengths}, {mixtures=}")
+    if len(lengths) != 1:
+        raise ValueError(f"masks are of one size, got {lengths}")
     (n,) = lengths
     counts = {name: sum(map(sum, rows)) for name, rows in seen.items()}
     description = (
         f"Panels with queries down and keys across, {n} of each; a filled cell is a pair that is compared. "
         + ", ".join(f"{name}: {count} of {n * n} pairs" for name, count in counts.items())
-        + f". Low rank: {mixtures} mixtures of all keys in their place, {mixtures * n} comparisons. State: "
-        "keys and values are added to a matrix U of fixed size, which the queries read; no pair need be "
-        "compared."
+        + ". State: keys and values are added to a matrix U of fixed size, which the queries read; no pair "
+        "need be compared."
     )
 
     def panel(scene: Scene, x: Pixels, y: Pixels, side: Pixels, name: str, count: str) -> None:
         scene.text(x + side / 2, y + 8, name, bold=True)
         scene.text(x + side / 2, y + side + 36, count, muted=True)
-
-    def low_rank(scene: Scene, x: Pixels, y: Pixels, side: Pixels) -> None:
-        panel(scene, x, y, side, "low rank", f"{mixtures * n} scores")
-        cell, top = side / n, y + 24 + 3 * side / n
-        tall, left = (side - 3 * side / n) / n, x + (side - mixtures * side / n) / 2
-        for s in range(n):
-            scene.box(x + s * cell, y + 24, cell, cell, role=KEY)
-        scene.arrow((x + side / 2, y + 27 + cell), (x + side / 2, top - 3))
-        for i in range(n):
-            for j in range(mixtures):
-                scene.box(left + j * cell, top + i * tall, cell, tall, role=WEIGHTS, strength="full")
 
     def state(scene: Scene, x: Pixels, y: Pixels, side: Pixels) -> None:
         panel(scene, x, y, side, "state", "no pairs needed")
@@ -81,16 +66,15 @@ def who_sees_whom(
         gap = 20.0
         side = (room - (columns - 1) * gap) / columns
         scene = Scene(room, size=size)
-        places = [((i % columns) * (side + gap), (i // columns) * (side + 62)) for i in range(len(seen) + 2)]
+        places = [((i % columns) * (side + gap), (i // columns) * (side + 62)) for i in range(len(seen) + 1)]
         for (x, y), (name, rows) in zip(places, seen.items(), strict=False):
             panel(scene, x, y, side, name, f"{counts[name]} scores")
             _pairs(scene, x, y + 24, side / n, rows)
-        low_rank(scene, *places[-2], side)
         state(scene, *places[-1], side)
         scene.height = places[-1][1] + side + 48
         return scene
 
-    return Drawing(title, description, layout(700, len(seen) + 2, 14), layout(PHONE, 2, 13.5))
+    return Drawing(title, description, layout(640, len(seen) + 1, 14), layout(PHONE, 2, 13.5))
 
 
 def online_tiles(
@@ -193,19 +177,28 @@ def window_in_blocks(mask: Any, block: int, *, title: str = "A window, computed 
     if any(seen[i][j] and not met[i][j] for i in range(n) for j in range(n)):
         raise ValueError("a pair that is seen lies in no block that is computed")
     visible, computed = sum(map(sum, seen)), sum(map(sum, met))
+    masked = computed - visible + block * block
     description = (
-        f"Queries down, keys across, {n} of each, in blocks of {block}. "
-        f"Filled: {visible} pairs that the window sees. "
-        f"Hatched: {computed - visible} that are computed in the same blocks and masked. Empty: the other "
-        f"{n * n - computed} of {n * n}, which are never computed."
+        f"Queries down, keys across, {n} of each, in blocks of {block}, and a block of padding before the "
+        f"first keys. Filled: {visible} pairs that the window sees. "
+        f"Hatched: {masked} that are computed in the same blocks and masked, {block * block} of them with "
+        f"padding. Empty: the other {n * n - computed} of {n * n}, which are never computed."
     )
 
     def grid(scene: Scene, x: Pixels, y: Pixels, cell: Pixels) -> None:
         for i in range(n):
             for j in range(n):
-                there, hidden = seen[i][j], met[i][j] and not seen[i][j]
+                there = seen[i][j]
                 scene.box(x + j * cell, y + i * cell, cell, cell, role=WEIGHTS if there else None,
-                          strength="full" if there else "faint", masked=hidden)  # fmt: skip
+                          strength="full" if there else "faint", masked=met[i][j] and not there)  # fmt: skip
+        for i in range(block):
+            for j in range(-block, 0):
+                scene.box(x + j * cell, y + i * cell, cell, cell, strength="faint", masked=True)
+        edge = block * cell
+        scene.line((x - edge, y), (x, y), width=2)
+        scene.line((x - edge, y + edge), (x, y + edge), width=2)
+        scene.line((x - edge, y), (x - edge, y + edge), width=2)
+        scene.text(x - edge / 2, y + edge + 14, "padding", muted=True)
         for k in range(0, n + 1, block):
             scene.line((x, y + k * cell), (x + n * cell, y + k * cell), width=2)
             scene.line((x + k * cell, y), (x + k * cell, y + n * cell), width=2)
@@ -213,7 +206,7 @@ def window_in_blocks(mask: Any, block: int, *, title: str = "A window, computed 
     def legend(scene: Scene, x: Pixels, y: Pixels, step: Pixels) -> None:
         entries = (
             (f"{visible} seen", WEIGHTS, False),
-            (f"{computed - visible} computed, masked", None, True),
+            (f"{masked} computed, masked", None, True),
             (f"{n * n - computed} never computed", None, False),
         )
         for i, (words, role, hidden) in enumerate(entries):
@@ -222,7 +215,8 @@ def window_in_blocks(mask: Any, block: int, *, title: str = "A window, computed 
 
     def layout(room: Pixels, *, stacked: bool) -> Scene:
         scene = Scene(room, size=14 if stacked else 15)
-        left, cell = 64.0, (room - 64) / n if stacked else 20.0
+        cell = (room - 64) / (n + block) if stacked else 20.0
+        left = 64 + block * cell
         scene.text(left + n * cell / 2, 10, "keys", muted=True)
         scene.text(0, 30 + n * cell / 2, "queries", anchor="start", muted=True)
         grid(scene, left, 24, cell)
@@ -235,7 +229,7 @@ def window_in_blocks(mask: Any, block: int, *, title: str = "A window, computed 
             scene.height = below + 4
         return scene
 
-    return Drawing(title, description, layout(560, stacked=False), layout(PHONE, stacked=True))
+    return Drawing(title, description, layout(640, stacked=False), layout(PHONE, stacked=True))
 
 
 def reach_in_layers(
@@ -414,7 +408,7 @@ def writes_in_the_plane(
     right, up = 8.4, 6.2
 
     def layout(unit: Pixels, size: Pixels) -> Scene:
-        left, top = 22.0, 8.0
+        left, top = 22.0, 26.0
 
         def at(point: Point) -> tuple[Pixels, Pixels]:
             return left + unit * point[0], top + unit * (up - point[1])
@@ -467,7 +461,10 @@ def writes_in_the_plane(
         scene.text(x - 8, y, names[1], anchor="end", muted=True)
         x, y = at((states[3][0], up))
         scene.text(x - 8, y + 12, names[2], anchor="end", muted=True)
-        scene.height = top + unit * up + 26
+        foot = at((right, 0))
+        scene.text(foot[0], foot[1] + 32, "first entry of U", anchor="end", muted=True)
+        scene.text(0, 8, "second entry of U", anchor="start", muted=True)
+        scene.height = top + unit * up + 42
         return scene
 
     return Drawing(title, description, layout(58, 15), layout(35.8, 13.5))

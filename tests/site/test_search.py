@@ -45,7 +45,7 @@ FINDS = {
 QUESTIONS = {
     "why divide by sqrt d": {"2.5"},
     "layer norm vs batch norm": {"4.3", "4.L14", "layer normalisation", "batch normalisation"},
-    "quantization": {"14.L9"},
+    "quantization": {"14.L15"},
     "backpropagation": {"2.L3", "4.2", "4.3.2"},
     "attention is all you need": {"Vaswani et al. (2017)"},
     "kv cache size": {"8.6", "9.2.2"},

@@ -13,7 +13,7 @@ def who_sees_whom(**changes):
         "window": _causal(lambda n, s: n - s < 3),
         "blocks": _causal(lambda n, s: n // 4 == s // 4 or s % 4 == 3),
     }
-    return long_sequences.who_sees_whom(**({"masks": masks, "mixtures": 2} | changes))
+    return long_sequences.who_sees_whom(**({"masks": masks} | changes))
 
 
 def online_tiles(**changes):
