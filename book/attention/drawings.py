@@ -892,7 +892,7 @@ def letter_memory(
             scene.token(key, y - 15, f"k_{{{i + 1}}}", broad, role=KEY, **options)
             scene.text(score, y, f"z_{{{i + 1}}}")
             scene.box(
-                lefts[5], y - 7, 1 + 0.45 * bar * share / max(weights), 14, role=WEIGHTS, strength="full"
+                lefts[5], y - 7, 1 + 0.4 * bar * share / max(weights), 14, role=WEIGHTS, strength="full"
             )
             scene.text(lefts[5] + bar, y, number(share), anchor="end")
             scene.token(value, y - 15, f"v_{{{i + 1}}}", broad, role=VALUE, **options)
@@ -921,7 +921,7 @@ def letter_memory(
         scene.token(value, last + 76, answer, box, role=VALUE, strength="full", bold=True)
         return scene
 
-    return Drawing(title, description, layout(46, 54, 104, 22, 15), layout(27, 31, 62, 6.4, 13))
+    return Drawing(title, description, layout(46, 54, 104, 22, 15), layout(26, 26, 58, 5, 13))
 
 
 def pushed_scores(

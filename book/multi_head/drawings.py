@@ -741,7 +741,7 @@ def weights_subtracted(
             left = n * (part + gap)
             scene.text(left + part / 2, 10, head, bold=True)
             if n:
-                scene.text(left - gap / 2, base - 30, "−="[n - 1], size=size + 4, bold=True)
+                scene.text(left - gap / 2, base - 30, "−="[n - 1], size=min(size + 3, 18), bold=True)
             for i, weight in enumerate(row):
                 x = left + (i + 0.5) * column
                 height = tall * abs(weight)

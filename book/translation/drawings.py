@@ -157,8 +157,8 @@ def forced_reading(
         scene.text(x, y + 10, names[0], anchor="start", bold=True)
         scene.text(x, y + 28, names[1], anchor="start", muted=True)
         for j, word in enumerate(words):
-            cell = max(width_of(word, scene.size) + 2 * PAD + 4, 26)
-            scene.token(x + cell / 2, y + 46, word, cell - 4, 28, role=answers)
+            cell = max(width_of(word, scene.size) + 2 * PAD, 26)
+            scene.token(x + cell / 2, y + 46, word, cell - 2, 28, role=answers)
             for i, row in enumerate(may):
                 scene.box(x, y + 80 + i * tall, cell, tall, role=role, shade=0.9,
                           strength="pale" if row[j] else "plain", masked=not row[j])  # fmt: skip
@@ -191,7 +191,7 @@ def forced_reading(
                 end = goal(scene, end, y, aim)
             ends.append(end)
             down = 80 + tall * len(rows)
-            x, y = (0.0, y + down + 20) if stacked else (end + 18, y)
+            x, y = (0.0, y + down + 20) if stacked else (end + 12, y)
         scene.width = max(ends)
         tallest = 80 + tall * max(len(source), len(read))
         scene.height = (y - 20 if stacked else tallest) + 4

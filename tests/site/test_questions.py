@@ -8,6 +8,7 @@ from questions import questions
 from tests.site.pages import ROOT, eventually
 
 PAGE = "book/attention/chapter.html"
+ASKED = "book/attention/laboratory.html"  # the page of the self-test
 LABEL = "attention-doubled"
 PREDICT = "attention-narrow"
 VEILED = f"#q-{PREDICT} + .veil > .veil-held[inert]"
@@ -19,7 +20,7 @@ SHIFTS = """window.shifts = 0; new PerformanceObserver((list) => {
 @pytest.fixture
 def asked(visit):
     """A page's question, its answers as buttons."""
-    seen = visit(PAGE)
+    seen = visit(ASKED)
     return seen, seen.page.locator(f"#q-{LABEL}")
 
 
@@ -174,7 +175,7 @@ def test_where_nothing_can_be_kept_questions_work(visit):
 def test_without_scripts_answers_are_a_list_and_the_fold_has_the_right_one(browser, address):
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
-    page.goto(f"{address}{PAGE}")
+    page.goto(f"{address}{ASKED}")
     box = page.locator(f"#q-{LABEL}")
     assert box.locator("li").all_inner_texts() == questions()[LABEL].answers()
     box.locator("summary").click()

@@ -49,7 +49,7 @@ QUESTIONS = {
     "backpropagation": {"2.L3", "4.2", "4.3.2"},
     "attention is all you need": {"Vaswani et al. (2017)"},
     "kv cache size": {"8.6", "9.2.2"},
-    "what is a token": {"1.3", "token"},
+    "what is a token": {"1.8", "token"},
     "how are positions encoded": {"5", "5.2", "5.3", "positional embedding"},
     "why do transformers need warmup": {"4.8", "6.4.1", "4.L7", "4.L8", "6.L4"},
     "beam search vs sampling": {"11.4", "11.7", "8.5", "beam search"},
