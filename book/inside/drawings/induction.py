@@ -11,7 +11,7 @@ from tformer_book.kit.drawings.roles import KEY, QUERY, STREAM, VALUE
 def induction_circuit(
     tokens: Sequence[str], *, title: str = "Two heads that continue a repetition"
 ) -> Drawing:
-    """Tokens, the note that the first layer makes at each, and how the second layer finds and copies.
+    """Tokens, the note that block 0 makes at each, and how block 1 finds and copies.
 
     Args:
         tokens: the last of them stands once before, not at the end.
@@ -31,9 +31,9 @@ def induction_circuit(
         f"3: the token with this note, {tokens[found]}, is copied",
     )
     description = (
-        f"The tokens {' '.join(tokens)}. A head of the first layer writes at each place a note with the "
+        f"The tokens {' '.join(tokens)}. A head of block 0 writes at each place a note with the "
         f"token before it, so that {tokens[found]} has the note {tokens[seen]}; a frame holds the token and "
-        f"the note of each place. A head of the second layer takes the last token, {tokens[last]}, as its "
+        f"the note of each place. A head of block 1 takes the last token, {tokens[last]}, as its "
         f"query, compares it with the notes as keys, finds the note at {tokens[found]} and copies the token "
         f"{tokens[found]}, not the note, as the answer."
     )
@@ -94,9 +94,9 @@ def stream_bus(tokens: tuple[str, str], *, title: str = "Heads talk through the 
     )
     description = (
         f"Three thick lines, the streams at the places of {once}, of {then} behind it, and of {once} at the "
-        f"end. Head 1 reads the first and writes a note, {once}, into the second. Head 2 reads its query "
-        f"from the third, and its key and its value from the second: the key is the note of head 1, the "
-        f"value the token. It writes {then} into the third, which the logits read."
+        f"end. The head of block 0 reads the first and writes a note, {once}, into the second. The head of "
+        f"block 1 reads its query from the third, and its key and its value from the second: the key is the "
+        f"note, the value the token. It writes {then} into the third, which the logits read."
     )
 
     def layout(room: Pixels, xs: Sequence[Pixels], box: Pixels, size: Pixels, *, stacked: bool) -> Scene:
@@ -109,12 +109,12 @@ def stream_bus(tokens: tuple[str, str], *, title: str = "Heads talk through the 
         for x, word in zip(xs, (once, then, once), strict=True):
             scene.token(x, foot, word, 62, role=STREAM)
         one = (a + b) / 2
-        scene.box(one - box / 2, 178, box, 44, "head 1", role=None, strength="plain", radius=6)
+        scene.box(one - box / 2, 178, box, 44, "block 0", role=None, strength="plain", radius=6)
         scene.arrow((a + 5, 208), (one - box / 2 - 2, 208))
         scene.arrow((one + box / 2 + 2, 192), (b - 6, 192), role=STREAM, width=2.6)
         scene.text(b + 10, 192, "note", anchor="start", muted=True)
         two = (b + c) / 2
-        scene.box(two - box / 2, 88, box, 64, "head 2", role=None, strength="plain", radius=6)
+        scene.box(two - box / 2, 88, box, 64, "block 1", role=None, strength="plain", radius=6)
         for y, name, role in ((138, "K", KEY), (104, "V", VALUE)):
             scene.arrow((b + 5, y), (two - box / 2 - 2, y), role=role, width=2.4)
             scene.text((b + two - box / 2) / 2, y - 12, name, bold=True)
@@ -184,10 +184,10 @@ def patched_runs(
         for m, top in ((2, y + 48), (1, y + 88)):
             for i in range(n):
                 copied = which == 1 and m == 1 and i == place
-                changed = which == 1 and m == 2 and i == n - 1
+                changed = which == 1 and m == 2 and i >= place
                 strong: Strength = "full" if copied else "pale" if which == 0 or changed else "plain"
-                scene.box(x + i * step + 3, top, wide, 26, role=STREAM if strong != "plain" else None,
-                          strength=strong, shade=0.35, radius=5)  # fmt: skip
+                role, shade = (None if strong == "plain" else STREAM), 0.12 if changed else 0.4
+                scene.box(x + i * step + 3, top, wide, 26, role=role, strength=strong, shade=shade, radius=5)
         for i, word in enumerate(tokens):
             role = STREAM if which == 0 else None
             scene.token(x + (i + 0.5) * step, y + 128, word, wide, 28, role=role)
@@ -201,9 +201,9 @@ def patched_runs(
             scene.text(0, y, words, anchor="start", muted=True)
         step = room / len(clean)
         end = left + room + gap + place * step + 3
-        scene.arrow((left + (place + 0.5) * step, 114), (left + (place + 0.5) * step, 121),
-                    (end + step / 2 - 3, 121), (end + step / 2 - 3, 115), role=STREAM, width=2.4)  # fmt: skip
-        scene.text(left + room + gap / 2, 104, "copied", muted=True)
+        scene.arrow((left + (place + 0.5) * step, 88), (left + (place + 0.5) * step, 81),
+                    (end + step / 2 - 3, 81), (end + step / 2 - 3, 87), role=STREAM, width=2.4)  # fmt: skip
+        scene.text(left + room + gap / 2, 96, "copied", muted=True)
         return scene
 
     def narrow() -> Scene:
@@ -215,7 +215,7 @@ def patched_runs(
                 scene.text(0, which * tall + y, words, anchor="start", muted=True)
         right = left + room + 16
         x = left + (place + 0.5) * room / len(clean)
-        path = ((x, 114), (x, 121), (right, 121), (right, tall + 121), (x, tall + 121), (x, tall + 115))
+        path = ((x, 88), (x, 81), (right, 81), (right, tall + 81), (x, tall + 81), (x, tall + 87))
         scene.arrow(*path, role=STREAM, width=2.4)
         scene.text(right + 8, tall - 20, "copied", anchor="start", muted=True)
         scene.height = 3 * tall - 18
