@@ -266,11 +266,11 @@ def two_needs(
     wide = Scene(620, 210, size=15)
     places, fits = wide.places(0, 620, words)
     at = places[query][0]
-    for h, (ends, own) in enumerate((((32, 88), 0), ((178, 122), 180))):
+    for h, (start, end, above) in enumerate(((32.0, 88.0, 0.0), (178.0, 122.0, 180.0))):
         for i in found[h]:
-            wide.line((at, ends[0]), (places[i][0], ends[1]), role=WEIGHTS, width=4)
-        wide.token(at, own, words[query], 48, 30, role=QUERY, strength="full")
-        wide.text(at + 34, own + 15, f"head {h + 1}", anchor="start", bold=True)
+            wide.line((at, start), (places[i][0], end), role=WEIGHTS, width=4)
+        wide.token(at, above, words[query], 48, 30, role=QUERY, strength="full")
+        wide.text(at + 34, above + 15, f"head {h + 1}", anchor="start", bold=True)
     for i, (x, width) in enumerate(places):
         key(wide, x, 90, i, width, fits)
 
@@ -280,8 +280,8 @@ def two_needs(
     for h, way in enumerate((-1, 1)):
         own = middle + way * (PHONE / 2 - 30)
         for i in found[h]:
-            ends = (own - way * 24, level + 15), (middle + way * broad / 2, 36 * i + 15)
-            narrow.line(*ends, role=WEIGHTS, width=4)
+            there = (middle + way * broad / 2, 36 * i + 15)
+            narrow.line((own - way * 24, level + 15), there, role=WEIGHTS, width=4)
         narrow.token(own, level, words[query], 48, 30, role=QUERY, strength="full")
         narrow.text(own, level - 14, f"head {h + 1}", bold=True)
     for i in range(len(words)):
@@ -724,7 +724,7 @@ def weights_subtracted(
         ValueError: if the lengths differ.
     """
     names = listed(names, "names")
-    first, second = table(weights, "weights", 2, len(names))
+    first, second = ([float(w) for w in row] for row in table(weights, "weights", 2, len(names)))
     shown = table(written, "written", 3, len(names))
     rows = [first, second, [a - b for a, b in zip(first, second, strict=True)]]
     heads = ["head 1", "head 2", "difference"]
