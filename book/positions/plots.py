@@ -184,28 +184,3 @@ def clamped_hand(speed: float, trained: int, read: int, stops: Sequence[float]) 
     axis.set_xticks(range(0, read + 1, trained))
     axis.set_yticks(range(0, 361, 90), [f"{angle}°" for angle in range(0, 361, 90)])
     return figure
-
-
-@book_style
-def held_offsets(trained: int, read: int, stops: Sequence[int]) -> BookFigure:
-    """At which offset a key seems to stand, against its own: as trained, and held beyond the training.
-
-    Args:
-        trained: the length of the training; from this offset on a key is held.
-        read: the length that is read.
-        stops: the offsets at which it is held.
-    """
-    figure, axis = new_figure(height=2.6)
-    axis.axhspan(0, trained - 1, color=GREY, alpha=0.15, linewidth=0)
-    axis.text(0.99 * read, trained + 4, "met in training", ha="right", va="bottom")
-    axis.plot([trained - 1, read - 1], [trained - 1, read - 1], ":", color=GREY, linewidth=2)
-    axis.text(0.62 * read, 0.72 * read, "as trained", color=GREY, ha="right", va="center")
-    axis.plot([0, trained - 1], [0, trained - 1], color=BLUE, linewidth=2)
-    for i, (stop, (colour, dashes)) in enumerate(zip(stops, HEADS[1:], strict=False)):
-        axis.plot([trained, read - 1], [stop, stop], dashes, color=colour, linewidth=2)
-        x, y, side = (0.28 + 0.4 * i) * read, stop - 3 if stop else 3, "top" if stop else "bottom"
-        axis.text(x, y, f"held at {stop}", color=colour, va=side)
-    axis.set(xlabel="offset $n - s$", ylabel="seems to stand at", xlim=(0, read), ylim=(-6, read))
-    axis.set_xticks(range(0, read + 1, trained))
-    axis.set_yticks(range(0, read + 1, trained))
-    return figure

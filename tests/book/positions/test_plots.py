@@ -20,7 +20,6 @@ def figures():
             [8.5, 24.5], RUNS, trained_to=16, zoom=(1.5, 2.5)
         ),
         "clamped_hand": plots.clamped_hand(0.1, trained=16, read=80, stops=[0.0, 150.0]),
-        "held_offsets": plots.held_offsets(trained=16, read=64, stops=[0, 12]),
     }
 
 
@@ -75,14 +74,6 @@ def test_a_clamped_hand_stands_still_beyond_the_training():
     assert again[0] < first[-1]
     assert held == [(0, 0), (150, 150)]
     assert all(tuple(line.get_xdata()) == (16, 79) for line in axis.lines[2:4])
-
-
-def test_a_held_offset_stays_where_it_was_met():
-    (axis,) = FIGURES["held_offsets"].axes
-    trained, near, *held = (tuple(map(float, line.get_ydata())) for line in axis.lines)
-    assert (trained, near) == ((15, 63), (0, 15))  # the diagonal, in two parts
-    assert held == [(0, 0), (12, 12)]
-    assert all(tuple(line.get_xdata()) == (16, 63) for line in axis.lines[2:])
 
 
 def test_each_line_is_named_at_its_end_and_names_do_not_touch():
