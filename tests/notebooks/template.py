@@ -95,10 +95,6 @@ def _figure(cell: NotebookNode) -> bool:
 PARTS: list[Part] = [
     ("a numbered equation", prose(NUMBERED.pattern)),
     ("a section whose title says 'by hand'", prose(r"^##+ .*by hand")),
-    (
-        "the box 'From columns to rows' with the class columns-to-rows",
-        prose(r"\{admonition\} From columns to rows\s*\n\s*:class: columns-to-rows"),
-    ),
     ("a check cell with assert_close or a claim", _code("assert_close(", "claim(")),
     ("an experiment with a figure", _figure),
     ("the section What you learned", prose(r"^## What you learned\s*$")),
@@ -111,4 +107,12 @@ def parts_in_order(page: Page, book: Book) -> Iterator[str]:
     yield from in_order(page, PARTS)
 
 
-RULES: list[Rule] = [opening, parts_in_order, example_comes_first, length]
+def columns_box(page: Page, book: Book) -> Iterator[str]:
+    """Where a box says how formulas become code, it looks as in all chapters."""
+    for cell in page.cells:
+        for box in re.findall(r"\{admonition\} From columns to rows\s*\n\s*(.*)", cell.source):
+            if not box.startswith(":class: columns-to-rows"):
+                yield "the box 'From columns to rows' has not the class columns-to-rows"
+
+
+RULES: list[Rule] = [opening, parts_in_order, example_comes_first, columns_box, length]

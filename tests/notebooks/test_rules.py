@@ -309,7 +309,7 @@ BROKEN = [
     ("opening", "on a laptop with two cores", replace("about 20 seconds", "some time")),
     ("parts_in_order", "numbered equation", replace("$$ (eq-made)", "$$")),
     ("parts_in_order", "by hand", replace("by hand", "again")),
-    ("parts_in_order", "From columns to rows", replace(":class: columns-to-rows", ":class: note")),
+    ("columns_box", "From columns to rows", replace(":class: columns-to-rows", ":class: note")),
     ("parts_in_order", "a figure", change("plot()", outputs=[])),
     ("parts_in_order", "What you learned", drop("What you learned")),
     ("parts_in_order", "Further reading", lambda n: n.cells.insert(0, n.cells.pop())),
