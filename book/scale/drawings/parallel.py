@@ -371,10 +371,11 @@ def ring_all_reduce(values: Any, *, title: str = "All-reduce in a ring") -> Draw
         for head, state in zip(heads, states, strict=True)
     )
     foot = f"each step sends 1/{n} to the next process"
+    sent = ", ".join(f"process {i} sends {number(rows[i][i], 0)} to {(i + 1) % n}" for i in range(n))
     description = (
-        f"A process is a row, the {n} parts of its tensor are the columns. In every step each process "
-        "sends one "
-        f"part to the next, the last to the first. {said}. Filled: what the last message changed."
+        f"The {n} processes stand in a ring; first {sent}. Then a process is a row, the {n} parts of its "
+        "tensor are the columns. In every step each process sends one part to the next, the last to the "
+        f"first. {said}. Filled: what the last message changed."
     )
 
     def panel(scene: Scene, x: Pixels, y: Pixels, cell: Pixels, k: int) -> None:
@@ -386,16 +387,34 @@ def ring_all_reduce(values: Any, *, title: str = "All-reduce in a ring") -> Draw
                 scene.box(x + j * cell, y + 26 + i * cell, cell, cell, number(states[k][i][j], 0),
                           role=role, strength="full" if fresh else "pale", shade=0.05)  # fmt: skip
 
+    def ring(scene: Scene, x: Pixels, y: Pixels, side: Pixels) -> None:
+        """The processes and what each sends first, in the room of a panel."""
+        scene.text(x + side / 2, y + 9, "the ring", bold=True)
+        middle, reach = (x + side / 2, y + 26 + side / 2), side / 2 - 13
+        angles = [2 * math.pi * i / n for i in range(n)]  # clockwise from twelve o'clock
+        spots = [(middle[0] + reach * math.sin(a), middle[1] - reach * math.cos(a)) for a in angles]
+        for i, (x0, y0) in enumerate(spots):
+            x1, y1 = spots[(i + 1) % n]
+            length = math.hypot(x1 - x0, y1 - y0)
+            ux, uy = (x1 - x0) / length, (y1 - y0) / length
+            scene.arrow((x0 + 15 * ux, y0 + 15 * uy), (x1 - 14 * ux, y1 - 14 * uy), role=ACTIVATION, width=2)
+            out = 15.0  # to the left of the way, outside the ring
+            scene.text((x0 + x1) / 2 + out * uy, (y0 + y1) / 2 - out * ux, number(rows[i][i], 0), size=13)
+        for i, (x0, y0) in enumerate(spots):
+            scene.box(x0 - 12, y0 - 12, 24, 24, str(i), radius=12, strength="plain", size=13)
+
     def layout(room: Pixels, columns: int, cell: Pixels) -> Scene:
         scene, side = Scene(room, size=14), n * cell
         gap = (room - columns * side) / max(columns - 1, 1)
+        ring(scene, 0, 0, side)
         for k in range(len(states)):
-            panel(scene, (k % columns) * (side + gap), (k // columns) * (side + 50), cell, k)
-        scene.height = -(-len(states) // columns) * (side + 50) + 4
+            place = k + 1
+            panel(scene, (place % columns) * (side + gap), (place // columns) * (side + 50), cell, k)
+        scene.height = -(-(len(states) + 1) // columns) * (side + 50) + 4
         scene.text(room / 2, scene.height - 10, foot, muted=True)
         return scene
 
-    return Drawing(title, description, layout(700, len(states), min(36, 560 / len(states) / n)),
+    return Drawing(title, description, layout(700, len(states) + 1, min(32, 600 / (len(states) + 1) / n)),
                    layout(PHONE, 2, min(40, 140 / n)))  # fmt: skip
 
 

@@ -2,9 +2,11 @@
 
 from tformer_book.scale.drawings import costs as scale_costs
 from tformer_book.scale.drawings import law as scale_law
+from tformer_book.scale.drawings import messages as scale_messages
 from tformer_book.scale.drawings import parallel as scale_parallel
 from tformer_book.scale.drawings import tuning as scale_tuning
 from tformer_book.scale.pipeline import pipeline_order, pipeline_times
+from tformer_book.scale.timeline import data_parallel_lanes, waiting_lanes
 
 
 def where_the_bytes_are(**changes):
@@ -45,6 +47,20 @@ def keys_that_travel():
     return scale_parallel.ring_attention(4)
 
 
+def what_hides():
+    pieces = [("attention", 0.0059), ("MLP", 0.0079), ("MLP", 0.0158), ("attention", 0.0118)]
+    return scale_messages.step_timelines(
+        {
+            "data parallel, eight machines: a step": (*data_parallel_lanes(0.448, 0.896, 0.944, 4), 1),
+            "tensor parallel, one machine: a block": (*waiting_lanes(pieces, 0.00157), 2),
+        }
+    )
+
+
+def machines_of_eight():
+    return scale_messages.grid_of_gpus(16, 8, "300 GB/s", "25 GB/s")
+
+
 def coherent_step(**changes):
     x = [0.8, -1.1, 0.3, 1.5, -0.6, -0.9]
     weights = [0.2, 0.3, -0.4, 0.1, -0.3, 0.5]
@@ -70,6 +86,8 @@ EXAMPLES = (
     hidden_halves,
     pipeline_bubbles,
     keys_that_travel,
+    what_hides,
+    machines_of_eight,
     coherent_step,
     one_budget,
 )
