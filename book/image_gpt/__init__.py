@@ -1,1 +1,1 @@
-"""The chapter on ImageGPT and sound."""
+"""The chapter on ImageGPT, and its page on sound."""

@@ -7,7 +7,7 @@ from tformer_book.kit.drawings.primitives import Scene
 from tformer_book.kit.drawings.roles import KEY, QUERY
 
 
-@card("Image GPT and sound", "A picture written row by row, above the wave of a sound.")
+@card("Image GPT", "A picture written row by row, above the wave of a sound.")
 def draw(scene: Scene) -> None:
     """Paints it."""
     for i in range(3):

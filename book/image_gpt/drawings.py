@@ -1,4 +1,4 @@
-"""Drawings of the chapter on ImageGPT and sound. Images and numbers in them come in as arguments."""
+"""Drawings of the chapter on ImageGPT and its pages. Images and numbers in them come in as arguments."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -149,37 +149,41 @@ def off_by_one(
 
 
 def moved_map(
-    moved: Mapping[tuple[int, int], float], far: Mapping[int, float], *,
+    moved: Mapping[tuple[int, int], float], back: Mapping[int, float], *,
     title: str = "What the prediction depends on",
 ) -> Drawing:  # fmt: skip
-    """The pixel that is asked for, and around it by how many bits each change of an earlier pixel moves it.
+    """The pixel that is asked for, and by how many bits each change of an earlier pixel moves it, seen twice.
 
     Args:
         moved: from an offset, so many rows down and columns right, to bits; none lies after the pixel.
-        far: other pixels, from the places that they stand back in the list to bits.
+        back: from the places that a pixel stands back in the list, 1, 2, 3 and so on, to bits.
         title: what it shows.
 
     Raises:
-        ValueError: if there is nothing to draw, or a pixel stands after the one that is asked for.
+        ValueError: if there is nothing to draw, a pixel stands after the one that is asked for, or places
+            of the list are left out.
     """
     if not moved or max(moved) >= (0, 0):
         raise ValueError(f"offsets before (0, 0), got {sorted(moved)}")
+    if list(back) != list(range(1, len(back) + 1)):
+        raise ValueError(f"places back from 1 on, got {list(back)}")
     rows, reach = 1 - min(dy for dy, _ in moved), max(abs(dx) for _, dx in moved)
-    top = max(moved.values())
+    top = max(*moved.values(), *back.values())
     told = ", ".join(f"{number(bits, 2)} at {-dy} up and {dx} right" for (dy, dx), bits in moved.items())
-    beside = ", ".join(f"{n} back {number(bits, 2)}" for n, bits in far.items())
+    beside = ", ".join(f"{n} back {number(bits, 2)}" for n, bits in back.items())
     description = (
         f"A plane of pixels, the one asked for marked with a question mark. In the others the bits by which "
-        f"its prediction moves when they are changed: {told}. In the list: {beside}."
+        f"its prediction moves when they are changed: {told}. Then the same bits as bars, one for each place "
+        f"back in the list: {beside}. They are high in groups, with low ones between."
     )
 
     def layout(room: Pixels, cell: Pixels, size: Pixels) -> Scene:
         scene, across = Scene(room, size=size), 2 * reach + 1
-        left = 0.0 if room == PHONE else 20.0
-        scene.text(left, 8, "bits, by where the changed pixel stands", anchor="start", bold=True)
+        phone = room == PHONE
+        scene.text(0, 8, "bits, by place in the image", anchor="start", bold=True)
         for i in range(rows):
             for j in range(across):
-                at, x, y = (i - rows + 1, j - reach), left + j * cell, 24 + i * cell
+                at, x, y = (i - rows + 1, j - reach), j * cell, 24 + i * cell
                 if at == (0, 0):
                     scene.box(x, y, cell, cell, "?", role=QUERY, strength="full", bold=True)
                 elif at in moved:
@@ -187,17 +191,23 @@ def moved_map(
                     scene.box(x, y, cell, cell, number(moved[at], 2), role=KEY, shade=shade)
                 else:
                     scene.box(x, y, cell, cell, masked=at > (0, 0), strength="faint")
-        x, y = (left, 24 + rows * cell + 22) if room == PHONE else (left + across * cell + 60, 8.0)
-        scene.text(x, y, "elsewhere in the list", anchor="start", bold=True)
-        for k, (n, bits) in enumerate(far.items()):
-            high = y + 16 + k * (cell + 6)
-            scene.box(x, high, cell, cell, number(bits, 2), role=KEY, shade=0.06 + 0.9 * bits / top)
-            scene.text(x + cell + 12, high + cell / 2, f"{n} places back", anchor="start")
-        below = y + 16 + len(far) * (cell + 6)
-        scene.height = max(24 + rows * cell, below) + 4
+        plane = 24 + rows * cell
+        left, head, tall = (0.0, plane + 26, 80.0) if phone else (across * cell + 50, 8.0, 118.0)
+        scene.text(left, head, "bits, by place back in the list", anchor="start", bold=True)
+        step, base = (room - left) / len(back), head + 16 + tall
+        for n, bits in back.items():
+            scene.bar(left + (n - 0.5) * step, base, 0.72 * step, max(1, tall * bits / top), KEY)
+        scene.line((left, base), (room, base))
+        for n in (1, 9, 14, 28):
+            if n in back:
+                middle = left + (n - 0.5) * step
+                scene.line((middle, base), (middle, base + 5))
+                scene.text(middle, base + 15, str(n))
+        scene.text(left, base + 34, "places back", anchor="start", muted=True)
+        scene.height = max(plane, base + 44) + 4
         return scene
 
-    return Drawing(title, description, layout(700, 60, 14), layout(PHONE, 56, 13.5))
+    return Drawing(title, description, layout(700, 56, 14), layout(PHONE, 56, 13.5))
 
 
 def noise_and_back(
@@ -301,13 +311,15 @@ def sound_to_columns(
     ink, frame = _greys(bands)[::-1], 2 * len(heights) - 2
     if not 0 <= start <= len(wave) - frame:
         raise ValueError(f"the frame lies within {len(wave)} samples, got {start} to {start + frame}")
+    whole = wave[start : start + frame]
+    fade = [(1 - math.cos(2 * math.pi * n / frame)) / 2 for n in range(frame)]  # as the transform reads it
     rows, columns = len(ink) // patch, len(ink[0]) // patch
     if rows * patch != len(ink) or columns * patch != len(ink[0]):
         raise ValueError(f"patches of {patch} do not tile {len(ink)} x {len(ink[0])}")
     count = rows * columns
     stages = (
         (f"{len(wave):,} samples", "a word"),
-        (f"{len(ink[0])} frames", f"{frame} samples each"),
+        (f"{len(ink[0])} frames", f"{frame} samples, ends faded"),
         (f"{len(heights)} powers", "of the frame, log scale"),
         (f"{len(ink)} bands", f"a picture, {len(ink)} × {len(ink[0])}"),
         (f"{count + 1} columns", f"{count} patches, one class token"),
@@ -317,16 +329,19 @@ def sound_to_columns(
     def stage(scene: Scene, k: int, x: Pixels, y: Pixels, w: Pixels, h: Pixels) -> None:
         middle = y + h / 2
         if k < 2:
-            part = wave if k == 0 else wave[start : start + frame]
+            part = wave if k == 0 else [value * fade[n] for n, value in enumerate(whole)]
             bins = min(len(part), 160 if k == 0 else 128)
             cuts = [part[i * len(part) // bins : (i + 1) * len(part) // bins] for i in range(bins)]
-            top = max(abs(value) for value in part) or 1
+            top = max(abs(value) for value in (wave if k == 0 else whole)) or 1
             ends = [(max(cut), min(cut)) if k == 0 else (cut[0],) for cut in cuts]
             points = [
                 (x + i * w / bins, middle - value / top * h * 0.46)
                 for i, two in enumerate(ends)
                 for value in two
             ]
+            if k == 1:
+                raw = [(x + i * w / frame, middle - value / top * h * 0.46) for i, value in enumerate(whole)]
+                scene.line(*raw, width=1)
             scene.line(*points, role=KEY, width=1.2)
             if k == 0:
                 left, wide = x + start / len(wave) * w, frame / len(wave) * w

@@ -60,7 +60,10 @@ def completions(rows: Mapping[str, Sequence[Picture]], columns: int = 6) -> Book
 
 @book_style
 def one_pixel(
-    times: Sequence[float], straight: Sequence[Sequence[float]], followed: Sequence[Sequence[float]]
+    times: Sequence[float],
+    straight: Sequence[Sequence[float]],
+    followed: Sequence[Sequence[float]],
+    large: Sequence[tuple[float, float]] = (),
 ) -> BookFigure:
     """One pixel between noise and a grey: mixed along straight lines, and led by the mean velocity.
 
@@ -68,6 +71,7 @@ def one_pixel(
         times: from 1, noise, to 0.
         straight: values at these times, a sequence a mixture.
         followed: likewise, a sequence for each noise that was followed back.
+        large: times and values of one that was followed in large steps.
     """
     figure, axes = new_figure(1, 2, height=2.5, sharey=True)
     titles = ("training", "drawing")
@@ -75,7 +79,17 @@ def one_pixel(
         for path in paths:
             axis.plot(times, path, color=colour, linewidth=1)
         axis.set_title(title, loc="left")
-        axis.set(xlim=(1, 0), xticks=[1, 0.5, 0], yticks=[-1, 0, 1], xlabel="time t")
+        axis.set(xlim=(0, 1), yticks=[-1, 0, 1], xlabel="time t")
+        axis.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
+    if large:
+        dashes = {
+            "color": "black",
+            "linewidth": 2,
+            "linestyle": (0, (3, 1.5)),
+            "marker": "o",
+            "markersize": 5,
+        }
+        axes[1].plot(*zip(*large, strict=True), **dashes)
     axes[0].set_ylabel("the pixel")
     return figure
 

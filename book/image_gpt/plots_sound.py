@@ -1,4 +1,4 @@
-"""The figures of the chapter on ImageGPT and sound, as far as they are about sound."""
+"""The figures of the page on sound."""
 
 from collections.abc import Mapping, Sequence
 

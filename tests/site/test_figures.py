@@ -65,7 +65,7 @@ def test_only_lines_and_type_change():
     [
         ("book/attention/chapter", "fig-attention-kernel-fits", "ch-attention", "fig-02-3-kernel-fits"),
         ("book/modern_decoder/chapter", "fig-modern-race", "ch-modern-decoder", "fig-09-3-race"),
-        ("book/image_gpt/chapter", "fig-sound-mel", "ch-image-gpt", "fig-13-3-sound-mel"),
+        ("book/image_gpt/sound", "fig-sound-mel", "ch-image-gpt", "fig-13-3-sound-mel"),
         ("book/bert/chapter", "fig-bert", "ch-bert", "fig-07-3-bert"),
     ],
 )

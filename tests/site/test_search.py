@@ -36,7 +36,7 @@ FINDS = {
     "Muon": ("modern_decoder", "9.3"),
     "nucleus sampling": ("gpt", "8.5 "),
     "MLM": ("bert", "7.3 "),
-    "mel spectrogram": ("image_gpt", "13.7 "),
+    "mel spectrogram": ("image_gpt/sound", "13.L11 "),
     "MultiHeadAttention": ("api/core", "MultiHeadAttention"),
     "how does the KV cache work": ("gpt", "8.6 "),
     "Vaswani": ("bibliography", "Vaswani et al. (2017)"),

@@ -16,7 +16,8 @@ def off_by_one(**changes):
 
 def moved_map(**changes):
     moved = {(0, -1): 1.16, (-1, 0): 0.51, (-1, 1): 0.37, (-1, -1): 0.16, (0, -2): 0.15}
-    return image_gpt.moved_map(**({"moved": moved, "far": {9: 0.02, 18: 0.05}} | changes))
+    back = {n: 1.16 / n if n < 4 else 0.4 if 12 < n < 16 else 0.03 for n in range(1, 31)}
+    return image_gpt.moved_map(**({"moved": moved, "back": back} | changes))
 
 
 def noise_and_back(**changes):

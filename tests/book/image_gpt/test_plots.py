@@ -1,4 +1,4 @@
-"""The figures of the chapter on ImageGPT and sound: what they draw is what they are given."""
+"""The figures of the chapter on ImageGPT and of its page on sound: what they draw is what they are given."""
 
 import math
 
@@ -41,10 +41,10 @@ def test_pictures_stand_in_blocks_and_are_blank_where_nothing_is_known():
     assert [axis.get_ylabel() for axis in axes[::2]] == ["true", "model", "true", "model"]
 
 
-def test_one_pixel_has_its_mixtures_left_and_what_was_followed_right_and_time_runs_back():
+def test_one_pixel_has_its_mixtures_left_and_what_was_followed_right():
     left, right = FIGURES["one_pixel"].axes
     assert (len(left.lines), len(right.lines)) == (2, 1)
-    assert left.get_xlim() == (1, 0)
+    assert left.get_xlim() == (0, 1)
     assert right.lines[0].get_ydata().tolist() == [0.3, 0.8, 1]
 
 
