@@ -1,6 +1,7 @@
 """Drawings of the chapter on what is inside a transformer: induction, the stream, and patching."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from tformer_book.kit.drawings.drawing import Drawing
 from tformer_book.kit.drawings.lettering import Pixels, fitting, listed, number
@@ -135,6 +136,106 @@ def stream_bus(tokens: tuple[str, str], *, title: str = "Heads talk through the 
         description,
         layout(700, (34, 190, 410), 76, 15, stacked=False),
         layout(PHONE, (32, 148, 296), 58, 13.5, stacked=True),
+    )
+
+
+@dataclass(frozen=True)
+class FoundHead:
+    """A head of a trained model, for `found_circuit`."""
+
+    name: str  # such as "0.1"
+    weight: float  # what it gives the place that it reads here
+    rise: float  # of the loss without it
+
+
+def found_circuit(
+    tokens: tuple[str, str],
+    heads: Mapping[str, FoundHead],
+    needs: Mapping[str, float],
+    *,
+    title: str = "The circuit that was found",
+) -> Drawing:
+    """Streams of three places, and the heads of a trained model that read and write them.
+
+    Args:
+        tokens: the token that comes twice, and the one that followed it.
+        heads: "copy", the head of block 1; and "K", "Q" and "V", the head of block 0 that writes what its
+            keys, queries and values read.
+        needs: for "K", "Q" and "V" the loss if they do not read what this head writes.
+        title: what it shows.
+
+    Raises:
+        ValueError: if a head or a loss is missing.
+    """
+    once, then = listed(tokens, "tokens", 2)
+    ways = ("K", "Q", "V")
+    if set(heads) != {"copy", *ways} or set(needs) != set(ways):
+        raise ValueError(f"copy, K, Q and V are needed, got {', '.join(heads)} and {', '.join(needs)}")
+    copy, roles = heads["copy"], {"Q": QUERY, "K": KEY, "V": VALUE}
+    what = {"K": f"the note {once}", "Q": f"{once}, written again", "V": f"{then}, written again"}
+    legend = [f"{way} reads {what[way]}; without: loss {number(needs[way], 1)}" for way in ways]
+    description = (
+        f"Three thick lines, the streams at the places of {once}, of {then} behind it, and of {once} at the "
+        f"end. Head {heads['K'].name} reads the first and writes a note, {once}, into the second. Head "
+        f"{heads['V'].name} reads the second and writes {then} into it once more; head {heads['Q'].name} "
+        f"does so with {once} in the third. Head {copy.name} takes its key, the note, and its value, {then}, "
+        f"from the second, its query, {once}, from the third, and writes {then} into the third. "
+        + " ".join(
+            f"Head {head.name} gives the place that it reads {number(head.weight)}; without it the loss "
+            f"rises by {number(head.rise)}."
+            for head in dict.fromkeys(heads.values())
+        )
+        + f" {'. '.join(legend)}."
+    )
+
+    def layout(room: Pixels, xs: Sequence[Pixels], box: Pixels, size: Pixels, small: Pixels) -> Scene:
+        scene = Scene(room, size=size)
+        a, b, c = xs
+        foot, high, low = 306.0, 76.0, 206.0  # the tokens, and the boxes of blocks 1 and 0
+        scene.stream((a, foot), (a, 206), role=STREAM)
+        scene.stream((b, foot), (b, 66), role=STREAM)
+        scene.stream((c, foot), (c, 32), role=STREAM)
+        for x, word in zip(xs, (once, then, once), strict=True):
+            scene.token(x, foot, word, 58, role=STREAM)
+
+        def head(x: Pixels, y: Pixels, tall: Pixels, which: str, words: str = "") -> None:
+            one = heads[which]
+            scene.box(x - box / 2, y, box, tall, one.name, strength="plain", radius=6, bold=True)
+            if words:
+                scene.text(x, y - 12, words, size=small, muted=True)
+            scene.text(x, y + tall + 14, f"reads {number(one.weight)}", size=small)
+            scene.text(x, y + tall + 31, f"cut +{number(one.rise)}", size=small)
+
+        one, two, gap = (a + b) / 2, (b + c) / 2, 24.0
+        head(one, low, 44, "K", f"writes {once}")
+        scene.arrow((a + 5, low + 34), (one - box / 2 - 2, low + 34))
+        scene.arrow((one + box / 2 + 2, low + 12), (b - 6, low + 12), role=KEY, width=2.6)
+        for x, which, word, role in ((b, "V", then, VALUE), (c, "Q", once, QUERY)):
+            middle = x + gap + box / 2
+            head(middle, low, 44, which, f"writes {word}")
+            scene.arrow((x + 5, low + 34), (x + gap - 2, low + 34))
+            scene.arrow((x + gap - 2, low + 12), (x + 6, low + 12), role=role, width=2.6)
+        head(two, high, 60, "copy")
+        for y, way in ((high + 48, "K"), (high + 14, "V")):
+            scene.arrow((b + 5, y), (two - box / 2 - 2, y), role=roles[way], width=2.4)
+            scene.text((b + two - box / 2) / 2, y - 12, way, bold=True)
+        scene.arrow((c - 5, high + 48), (two + box / 2 + 2, high + 48), role=QUERY, width=2.4)
+        scene.text((c + two + box / 2) / 2, high + 36, "Q", bold=True)
+        scene.arrow((two, high - 1), (two, 46), (c - 6, 46), role=STREAM, width=2.6)
+        scene.text(two - 8, 32, f"writes {then}", size=small, muted=True)
+        scene.token(c, 2, then, 58, role=VALUE, strength="full")
+        for i, (words, way) in enumerate(zip(legend, ways, strict=True)):
+            y = foot + 56 + 24 * i
+            scene.line((0, y), (18, y), role=roles[way], width=3)
+            scene.text(25, y, words, anchor="start", size=small)
+        scene.height = foot + 120
+        return scene
+
+    return Drawing(
+        title,
+        description,
+        layout(560, (40, 220, 430), 78, 15, 14),
+        layout(PHONE, (30, 126, 240), 54, 13.5, 12.5),
     )
 
 

@@ -1,4 +1,4 @@
-"""The figures on induction heads: maps, scores along training, parts of a logit, where patching matters."""
+"""The figures on induction heads: maps, scores along training, where patching matters."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,7 +9,6 @@ from torch import Tensor
 from tformer_book.kit.plot_style import (
     BLACK,
     BLUE,
-    GREEN,
     GREY,
     HEAT,
     RED,
@@ -106,27 +105,6 @@ def attention_stripes(maps: Mapping[str, Float[Tensor, "N N"]], period: int) -> 
     axis.annotate("", (n - period + 2, n), (n - 0.5, n), arrowprops=arrow)
     axis.text(n + 1, n - 2, "P − 1", color="white", ha="right", va="bottom")
     axes[0, 0].set_ylabel("query")
-    return figure
-
-
-@book_style
-def parts_of_a_logit(parts: Mapping[str, float], *, xlabel: str = "added to the logit") -> BookFigure:
-    """A bar for each part of the stream, from the first to the last; each block in a colour of its own.
-
-    Raises:
-        ValueError: if there is no part.
-    """
-    if not parts:
-        raise ValueError("there is no part to show")
-    names = list(parts)
-    figure, axis = new_figure(1, 1, height=0.28 * len(names) + 1.0)
-    colours = [BLUE if name.startswith("head 0") else GREEN if name.startswith("head 1") else GREY
-               for name in names]  # fmt: skip
-    axis.barh(range(len(names)), [parts[name] for name in names], color=colours)
-    axis.set_yticks(range(len(names)), names)
-    axis.invert_yaxis()
-    axis.axvline(0, color=BLACK, linewidth=0.8)
-    axis.set_xlabel(xlabel)
     return figure
 
 

@@ -16,6 +16,21 @@ def stream_bus(**changes):
     return inside_induction.stream_bus(**({"tokens": ("grey", "cat")} | changes))
 
 
+def found_circuit(**changes):
+    head = inside_induction.FoundHead
+    arguments = {
+        "tokens": ("57", "3"),
+        "heads": {
+            "copy": head("1.2", 0.934, 0.058),
+            "K": head("0.0", 0.812, 2.19),
+            "Q": head("0.1", 0.994, 2.44),
+            "V": head("0.2", 0.941, 0.7),
+        },
+        "needs": {"K": 9.43, "Q": 3.03, "V": 2.35},
+    }
+    return inside_induction.found_circuit(**(arguments | changes))
+
+
 def patched_runs(**changes):
     arguments = {
         "clean": list("ABCDA"),
@@ -51,6 +66,7 @@ def clock_addition(**changes):
 EXAMPLES = (
     induction_circuit,
     stream_bus,
+    found_circuit,
     patched_runs,
     patched_paths,
     features_in_a_plane,

@@ -5,11 +5,10 @@ import torch
 
 from tformer_book.inside.plots.induction import (
     attention_stripes,
-    parts_of_a_logit,
     scores_along_training,
     where_patching_matters,
 )
-from tformer_book.kit.plot_style import BLUE, GREEN, GREY, BookFigure
+from tformer_book.kit.plot_style import BookFigure
 
 
 def test_loss_and_scores_stand_above_each_other_for_each_seed():
@@ -27,18 +26,6 @@ def test_loss_and_scores_stand_above_each_other_for_each_seed():
     assert figure._repr_png_().startswith(b"\x89PNG")
     with pytest.raises(ValueError, match="told apart"):
         scores_along_training([[0]] * 4, [[0.0]] * 4, [[0.0]] * 4, [[0.0]] * 4, uniform=1.0)
-
-
-def test_parts_are_bars_from_the_first_down():
-    figure = parts_of_a_logit({"embedding": 0.1, "head 0.0": -0.5, "head 1.0": 3.0})
-    (axis,) = figure.axes
-    assert [bar.get_width() for bar in axis.patches] == [0.1, -0.5, 3.0]
-    assert [label.get_text() for label in axis.get_yticklabels()] == ["embedding", "head 0.0", "head 1.0"]
-    assert axis.get_ylim()[0] > axis.get_ylim()[1]
-    colours = [tuple(round(255 * c) for c in bar.get_facecolor()[:3]) for bar in axis.patches]
-    assert colours == [tuple(int(c[i : i + 2], 16) for i in (1, 3, 5)) for c in (GREY, BLUE, GREEN)]
-    with pytest.raises(ValueError, match="no part"):
-        parts_of_a_logit({})
 
 
 def test_a_map_has_its_last_layer_on_top():
