@@ -11,11 +11,11 @@ from tformer_book.kit.drawings.roles import KEY, QUERY, STREAM, VALUE, WEIGHTS, 
 Grey = Sequence[Sequence[Pixels]]
 
 
-def _grey(image: Any, what: str = "an image") -> list[list[float]]:
-    """Rows of ink, 0 for paper and 1 for black, every second pixel's mean if there are more than 16."""
+def _grey(image: Any, what: str = "an image", *, halved: bool = False) -> list[list[float]]:
+    """Rows of ink, 0 for paper and 1 for black; halved, the means of two by two if there are more than 16."""
     cells = table(image.tolist() if hasattr(image, "tolist") else image, what)
     rows = [[float(ink) for ink in row] for row in cells]
-    if len(rows) > 16 and len(rows) % 2 == 0 and len(rows[0]) % 2 == 0:
+    if halved and len(rows) > 16 and len(rows) % 2 == 0 and len(rows[0]) % 2 == 0:
         pairs = zip(rows[::2], rows[1::2], strict=True)
         rows = [[(a[j] + a[j + 1] + b[j] + b[j + 1]) / 4 for j in range(0, len(a), 2)] for a, b in pairs]
     return rows
@@ -135,8 +135,13 @@ def image_to_class(
     return Drawing(title, description, layout(700, 14), layout(PHONE, 13.5))
 
 
+def _tenths(inks: Sequence[float]) -> list[str]:
+    """Ink as a digit, 0 for paper and 9 for black."""
+    return [str(round(9 * ink)) for ink in inks]
+
+
 def moved_digit(image: Any, row: int, *, title: str = "The same digit, moved") -> Drawing:
-    """An image, the same image two pixels further right, and the numbers in one row of each.
+    """An image, the same image two pixels further right, and the numbers in one row of each, from 0 to 9.
 
     Args:
         image: rows of ink from 0 to 1.
@@ -151,11 +156,13 @@ def moved_digit(image: Any, row: int, *, title: str = "The same digit, moved") -
         raise ValueError(f"an image of {len(cells)} rows, got the row {row}")
     plain = [[float(ink) for ink in line] for line in cells]
     images = {"as it is": plain, "moved": [[0.0, 0.0, *line[:-2]] for line in plain]}
+    words_of_row = f"the row's {len(plain[0])} numbers"
     inked = [{j for j, ink in enumerate(rows[row]) if ink > 0.3} for rows in images.values()]
     both = inked[0] & inked[1]
     description = (
         f"A handwritten digit and the same digit two pixels further right. Of the {len(plain[0])} numbers in "
-        f"the marked row {len(inked[0])} hold ink, before and after; {len(both)} of them are the same places."
+        f"the marked row {len(inked[0])} hold ink, before and after; {len(both)} of them are the same. "
+        + " ".join(f"{name}: {' '.join(_tenths(rows[row]))}." for name, rows in images.items())
     )
 
     def layout(room: Pixels, size: Pixels) -> Scene:
@@ -173,14 +180,73 @@ def moved_digit(image: Any, row: int, *, title: str = "The same digit, moved") -
             top = y + side + 58 if phone else level - 15
             if phone:
                 scene.arrow((side + 8, level), (side + 30, level), (side + 30, top - 6))
-                scene.text(side + 42, y + side + 30, "the numbers in this row", anchor="start", muted=True)
+                scene.text(side + 42, y + side + 30, words_of_row, anchor="start", muted=True)
             else:
                 scene.arrow((side + 6, level), (x - 6, level))
-                scene.text(x, top - 14, "the numbers in this row", anchor="start", muted=True)
-            for j, ink in enumerate(rows[row]):
-                scene.box(x + j * cell, top, cell, 30, role=KEY, shade=float(ink))
+                scene.text(x, top - 14, words_of_row, anchor="start", muted=True)
+            for j, (ink, words) in enumerate(zip(rows[row], _tenths(rows[row]), strict=True)):
+                scene.box(x + j * cell, top, cell, 30, words, role=KEY, shade=0.5 * ink)
             y += side + (112 if phone else 40)
         scene.height = y - 12
+        return scene
+
+    return Drawing(title, description, layout(700, 14), layout(PHONE, 13.5))
+
+
+def moved_patch(image: Any, parts: int, which: int, *, title: str = "A move makes other patches") -> Drawing:
+    """An image cut into patches, as it is and two pixels further right; one patch of each, and its column.
+
+    Args:
+        image: rows of ink from 0 to 1.
+        parts: how many patches stand side by side; the image is square.
+        which: the patch that is shown, counted from 1 in reading order.
+        title: what it shows.
+
+    Raises:
+        ValueError: if there is no such patch.
+    """
+    plain = _grey(image)
+    if not 1 <= which <= parts**2:
+        raise ValueError(f"there are patches 1 to {parts**2}, got {which}")
+    images = {"as it is": plain, "moved": [[0.0, 0.0, *line[:-2]] for line in plain]}
+    each = len(plain) // parts
+    description = (
+        f"A handwritten digit in {parts} by {parts} patches, and the digit two pixels further right in the "
+        f"same grid. Patch {which} of each is enlarged, {each} by {each} pixels, and written as a column of "
+        f"{each**2} numbers. The two columns differ."
+    )
+    down, across = divmod(which - 1, parts)
+
+    def panel(scene: Scene, x: Pixels, y: Pixels, words: str, rows: Grey) -> None:
+        side, large, high = 112.0, 84.0, 147.0
+        ink = _patches(rows, parts)[which - 1]
+        scene.text(x, y + 8, words, anchor="start", bold=True)
+        scene.picture(x, y + 24, side, rows)
+        _cuts(scene, x, y + 24, side, parts)
+        cell = side / parts
+        left, top = x + across * cell, y + 24 + down * cell
+        scene.box(left, top, cell, cell, role=QUERY, shade=0.15)
+        middle = y + 24 + side / 2
+        start = x + side + 28
+        scene.arrow((x + side + 4, middle), (start - 4, middle))
+        scene.picture(start, middle - large / 2, large, ink)
+        scene.box(start, middle - large / 2, large, large, role=QUERY, strength="plain")
+        scene.text(start + large / 2, middle + large / 2 + 14, f"patch {which}", muted=True)
+        column = start + large + 30
+        scene.arrow((start + large + 4, middle), (column - 4, middle))
+        inks, step = [amount for row in ink for amount in row], high / each**2
+        for k, amount in enumerate(inks):
+            if amount > 0.08:
+                scene.box(column, y + 7 + k * step, 18, step, role=KEY, shade=0.9 * amount)
+        scene.box(column, y + 7, 18, high)
+        scene.text(column + 24, y + 18, "1", anchor="start", muted=True)
+        scene.text(column + 24, y + high, f"{each**2}", anchor="start", muted=True)
+
+    def layout(room: Pixels, size: Pixels) -> Scene:
+        scene, phone = Scene(room, size=size), room == PHONE
+        for k, (words, rows) in enumerate(images.items()):
+            panel(scene, 0 if phone else k * 370, 172 * k if phone else 0, words, rows)
+        scene.height = 172 + 160 if phone else 160
         return scene
 
     return Drawing(title, description, layout(700, 14), layout(PHONE, 13.5))
@@ -258,9 +324,9 @@ def fill_in(image: Any, hidden: Sequence[bool], *, title: str = "Hidden patches,
         raise ValueError(f"a square of patches, some of them hidden, got {len(hidden)} with {seen} visible")
     description = (
         f"Left: a digit in {len(hidden)} patches of which {len(hidden) - seen} are hidden. An encoder reads "
-        f"the {seen} others. Middle: its {seen} outputs are back in their places, and every hidden place has "
-        f"the same learned vector. A decoder reads all {len(hidden)}. Right: pixels are expected in all "
-        "places, and compared with the image where it was hidden."
+        f"the {seen} others, and the class token c. Middle: its {seen} outputs are back in their places, and "
+        f"every hidden place has the same learned vector. A decoder reads all {len(hidden)}. Right: pixels "
+        "are expected in all places, and compared with the image where it was hidden."
     )
 
     each = len(grey) / parts
@@ -287,7 +353,7 @@ def fill_in(image: Any, hidden: Sequence[bool], *, title: str = "Hidden patches,
         _cuts(scene, x, y, side, parts)
 
     stages = (("image", "hidden"), ("vectors", "back in place"), ("pixels", "compared"))
-    between = (f"encoder: {seen}", f"decoder: {len(hidden)}")
+    between = (f"encoder: {seen} + c", f"decoder: {len(hidden)}")
 
     def wide() -> Scene:
         scene, side = Scene(700, size=14), 132.0
@@ -364,7 +430,7 @@ def filled(
             else:
                 scene.text(left - 20, y + side / 2, words, anchor="end", bold=True)
             for k, picture in enumerate(pictures):
-                x, cell, grey = left + k * (side + gap), side / parts, _grey(picture)
+                x, cell, grey = left + k * (side + gap), side / parts, _grey(picture, halved=True)
                 each = len(grey) / parts
                 if covered:
                     grey = [
@@ -399,7 +465,7 @@ def agreement(
     Raises:
         ValueError: if there are not as many words and cosines as images.
     """
-    grey = [_grey(image) for image in images]
+    grey = [_grey(image, halved=True) for image in images]
     words = listed(words, "words", len(grey))
     rows = table(cosines, "cosines")
     if len(rows) != len(grey) or any(len(row) != len(grey) for row in rows):

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from statistics import mean
 from typing import Any
 
+import torch
 from jaxtyping import Float
 from matplotlib.patches import Rectangle
 from torch import Tensor
@@ -60,6 +61,84 @@ def against_training_images(accuracy: Mapping[str, Mapping[int, Sequence[float]]
     axis.set_xticks([], minor=True)
     axis.set(xlabel="training images", ylabel="test accuracy (%)")
     legend_above(axis, handlelength=2.8)
+    return figure
+
+
+@book_style
+def trained_longer(mistakes: Mapping[str, Mapping[int, Sequence[float]]]) -> BookFigure:
+    """Mistakes in per cent against the steps of training, logarithmic: a line a network.
+
+    A marker is the mean over runs, its bar reaches from the best run to the worst. What has one length only
+    gets a dotted line at its height.
+
+    Args:
+        mistakes: from a network, of `LOOKS`, to steps, and from steps to per cents, one a run.
+    """
+    figure, axis = new_figure(height=3.6)
+    for name, points in mistakes.items():
+        colour, marker, dashes = LOOKS[name]
+        means = [mean(runs) for runs in points.values()]
+        reach = [
+            [abs(m - far(runs)) for m, runs in zip(means, points.values(), strict=True)] for far in (min, max)
+        ]
+        options: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": dashes, "label": name}
+        axis.errorbar(list(points), means, yerr=reach, capsize=3, **options)
+        if len(points) == 1:
+            axis.axhline(means[0], color=colour, linestyle=":", linewidth=1.2)
+    steps = sorted({n for points in mistakes.values() for n in points})
+    axis.set_xscale("log")
+    axis.set_xticks(steps, [f"{n:,}" for n in steps])
+    axis.set_xticks([], minor=True)
+    axis.set(xlabel="steps of training", ylabel="mistakes (%)")
+    axis.set_ylim(bottom=0)
+    legend_above(axis, handlelength=2.8)
+    return figure
+
+
+@book_style
+def in_patches(picture: Float[Tensor, "H W 3"], patch: int, gap: int = 3) -> BookFigure:
+    """A photograph cut into patches, which stand a little apart.
+
+    Args:
+        picture: in [0, 1].
+        patch: the side of a patch; it divides both sides.
+        gap: the pixels between two patches.
+    """
+    rows, columns = picture.shape[0] // patch, picture.shape[1] // patch
+    apart = torch.ones(rows * (patch + gap) - gap, columns * (patch + gap) - gap, 3)
+    for i in range(rows):
+        for j in range(columns):
+            place = (slice(i * (patch + gap), i * (patch + gap) + patch),
+                     slice(j * (patch + gap), j * (patch + gap) + patch))  # fmt: skip
+            apart[place] = picture[i * patch : (i + 1) * patch, j * patch : (j + 1) * patch]
+    figure, axis = new_figure(height=WIDTH * rows / columns)
+    axis.imshow(apart.numpy())
+    axis.set_axis_off()
+    return figure
+
+
+@book_style
+def looked_at(
+    picture: Float[Tensor, "H W 3"], maps: Mapping[str, Float[Tensor, "rows columns"]]
+) -> BookFigure:
+    """A photograph, and below it again for each map, dark where the map has little.
+
+    Args:
+        picture: in [0, 1].
+        maps: from a title to a weight for each patch; the largest leaves its patch as it is.
+    """
+    height, width = picture.shape[:2]
+    figure, axes = new_figure(1, 1 + len(maps), height=WIDTH * height / width / (1 + len(maps)) + 0.4,
+                              squeeze=False)  # fmt: skip
+    shown = {"photograph": picture}
+    for title, weights in maps.items():
+        light = (0.12 + 0.88 * weights / weights.max())[None, None]
+        light = torch.nn.functional.interpolate(light, size=(height, width), mode="nearest")[0, 0]
+        shown[title] = picture * light[:, :, None]
+    for axis, (title, lit) in zip(axes[0], shown.items(), strict=True):
+        axis.imshow(lit.numpy())
+        axis.set_title(title)
+        axis.set_axis_off()
     return figure
 
 

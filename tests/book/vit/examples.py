@@ -14,6 +14,10 @@ def moved_digit(**changes):
     return vit.moved_digit(**({"image": stroke(28), "row": 12} | changes))
 
 
+def moved_patch(**changes):
+    return vit.moved_patch(**({"image": stroke(28), "parts": 4, "which": 6} | changes))
+
+
 def what_one_sees(**changes):
     return vit.what_one_sees(**({"side": 9} | changes))
 
@@ -38,6 +42,7 @@ def agreement(**changes):
 EXAMPLES = (
     image_to_class,
     moved_digit,
+    moved_patch,
     what_one_sees,
     fill_in,
     filled,

@@ -59,6 +59,28 @@ def test_longer_is_the_same_training_with_more_steps(scripts, monkeypatch):
         torch.testing.assert_close(long.state_dict(), short.state_dict())  # the same first weights
 
 
+def test_longest_is_the_same_training_with_more_steps(scripts, monkeypatch):
+    """That of 3,000 steps begins as that of 1,500, with its optimiser, and says which digits are wrong."""
+    from tformer_book.vit.experiments import long_training
+
+    script, caught = scripts[0], []
+
+    def fit(model, loss, batches, **options):
+        caught.append(({name: x.clone() for name, x in model.state_dict().items()}, batches, options))
+
+    for module in (script, long_training):
+        monkeypatch.setattr(module, "fit", fit)
+    expected = script.longer_muon(True, 0)
+    found = long_training.judged(0)
+    (weights, batches, options), (same, more, like) = caught
+    assert (batches.steps, more.steps) == (script.LONGER, 3000)
+    assert (batches.batch, batches.most, options) == (more.batch, more.most, like)
+    torch.testing.assert_close(weights, same)
+    assert 1 - len(found["wrong"]) / 1000 == pytest.approx(expected["as they are"])
+    assert 1 - len(found["wrong, moved"]) / 1000 == pytest.approx(expected["moved"])
+    assert found["nine places"] > 0.7  # it has learned nothing here
+
+
 def test_painted_patches_are_black_and_the_same_number_for_each_order(scripts, monkeypatch):
     script, seen = scripts[0], []
     model = script.network("ViT")

@@ -20,8 +20,12 @@ SIZES = {
     "enlarged": {"learned": {28: [90.0, 96.0], 56: [20.0, 40.0]}, "rotary, middle": {28: [95.0], 56: [50.0]}},
     "moved": {"border repeated": {42: [60.0, 80.0, 70.0]}},
 }
+PICTURE = torch.rand(8, 8, 3)
 FIGURES = {
     "against_training_images": plots.against_training_images(CURVES),
+    "trained_longer": plots.trained_longer({"ViT": {800: [3.0, 4.0], 1500: [2.0, 2.5]}, "CNN": {600: [1.0]}}),
+    "in_patches": plots.in_patches(PICTURE, 4),
+    "looked_at": plots.looked_at(PICTURE, {"rollout": torch.tensor([[1.0, 0.0], [0.5, 0.2]])}),
     "position_similarity": plots.position_similarity(COSINES, 2, 3),
     "patch_filters": plots.patch_filters(FILTERS, 4),
     "attention_maps": plots.attention_maps(IMAGES, MAPS),
@@ -49,6 +53,29 @@ def test_against_training_images_draws_means_and_reaches_from_the_worst_run_to_t
     assert [tick.get_text() for tick in axis.get_xticklabels()] == ["100", "4,000"]
     with pytest.raises(KeyError, match="guessing"):
         plots.against_training_images({"guessing": {100: [0.1]}})
+
+
+def test_trained_longer_draws_means_and_reaches_from_the_best_run_to_the_worst():
+    (axis,) = FIGURES["trained_longer"].axes
+    line, _, (bar,) = axis.containers[0]
+    assert list(line.get_ydata()) == pytest.approx([3.5, 2.25])
+    assert [tuple(end[1] for end in ends) for ends in bar.get_segments()] == [(3, 4), (2, 2.5)]
+    assert [tick.get_text() for tick in axis.get_xticklabels()] == ["600", "800", "1,500"]
+
+
+def test_in_patches_sets_them_apart_and_changes_no_pixel():
+    (axis,) = FIGURES["in_patches"].axes
+    shown = torch.tensor(axis.images[0].get_array())
+    assert shown.shape == (11, 11, 3)
+    assert torch.equal(shown[7:, :4], PICTURE[4:, :4])
+    assert (shown[4:7] == 1).all()
+
+
+def test_looked_at_leaves_the_patch_of_the_largest_weight_as_it_is():
+    plain, lit = (torch.tensor(axis.images[0].get_array()) for axis in FIGURES["looked_at"].axes)
+    assert torch.equal(plain, PICTURE)
+    assert torch.equal(lit[:4, :4], PICTURE[:4, :4])
+    assert torch.allclose(lit[:4, 4:], 0.12 * PICTURE[:4, 4:])
 
 
 def test_position_similarity_has_a_map_a_patch_and_marks_it():
