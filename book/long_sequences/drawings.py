@@ -481,3 +481,98 @@ def _across(a: float, b: float, v: float, right: float, up: float) -> tuple[Poin
     if len(inside) < 2:
         raise ValueError(f"the states that answer {v} lie outside the drawing")
     return inside[0], inside[-1]
+
+
+def _short(value: Any) -> str:
+    """4.0 -> "4", 0.5 -> "0.5"."""
+    return f"{float(value):g}"
+
+
+def state_or_triangle(
+    queries: Sequence, keys: Sequence, values: Sequence, gates: Sequence, *,
+    title: str = "One state that fades, or one triangle that fades",
+) -> Drawing:  # fmt: skip
+    """The same outputs twice: a state that fades between tokens, and pairs weighted by what is left of them.
+
+    Args:
+        queries: a number for each token.
+        keys: likewise.
+        values: likewise.
+        gates: likewise, what is kept of the state before the token writes; the first is not used.
+        title: what it shows.
+
+    Raises:
+        ValueError: if the lengths differ.
+    """
+    queries, keys, values = listed(queries, "queries"), listed(keys, "keys"), listed(values, "values")
+    n = len(queries)
+    gates = listed(gates, "gates", n)
+    listed(keys, "keys", n), listed(values, "values", n)
+    states: list[Any] = []
+    for key, value, gate in zip(keys, values, gates, strict=True):
+        states.append((gate * states[-1] if states else 0) + value * key)
+    outputs = [state * query for state, query in zip(states, queries, strict=True)]
+    left = [[1.0] * n for _ in range(n)]  # of key s when query i reads
+    for i in range(n):
+        for s in range(i):
+            for gate in gates[s + 1 : i + 1]:
+                left[i][s] *= gate
+    weights = [
+        [_short(left[i][s] * queries[i] * keys[s]) if s <= i else "" for s in range(n)] for i in range(n)
+    ]
+    told = "; ".join(
+        f"query {i + 1}: weights {', '.join(row[: i + 1])}, output {_short(outputs[i])}"
+        for i, row in enumerate(weights)
+    )
+    description = (
+        f"Left, {n} tokens from left to right: each writes value times key into the state, which before is "
+        f"multiplied by the gate; the states are {', '.join(_short(x) for x in states)}, and each times its "
+        f"query is the output. Right, queries down and keys across, a triangle of weights: query times key, "
+        f"times the gates after the key up to the query. {told}. The outputs are the same."
+    )
+
+    def chain(scene: Scene, x: Pixels, y: Pixels, step: Pixels) -> None:
+        wide = step - 46
+        for row, words in enumerate(("write", "state", "read")):
+            scene.text(x, y + 34 + 68 * row, words, anchor="start", muted=True)
+        for i in range(n):
+            left_edge = x + 50 + i * step
+            middle = left_edge + wide / 2
+            scene.text(middle, y + 6, f"{i + 1}", bold=True)
+            scene.box(left_edge, y + 19, wide, 30, _short(values[i] * keys[i]), role=VALUE, radius=4)
+            scene.arrow((middle, y + 51), (middle, y + 85))
+            scene.box(left_edge, y + 87, wide, 30, _short(states[i]), role=STREAM, strength="full", radius=4)
+            scene.arrow((middle, y + 119), (middle, y + 153), label=f"× {_short(queries[i])}")
+            scene.box(left_edge, y + 155, wide, 30, _short(outputs[i]), role=QUERY, radius=4, bold=True)
+            if i + 1 < n:
+                scene.arrow((left_edge + wide + 2, y + 102), (left_edge + step - 3, y + 102), role=STREAM)
+                scene.text(left_edge + wide + 22, y + 86, f"× {_short(gates[i + 1])}")
+
+    def triangle(scene: Scene, x: Pixels, y: Pixels, cell: Pixels) -> None:
+        scene.text(x + n * cell / 2, y + 6, "keys", muted=True)
+        scene.text(x - 10, y + 22 + n * cell / 2, "queries", anchor="end", muted=True)
+        hidden = [[s > i for s in range(n)] for i in range(n)]
+        shades = [[left[i][s] if s <= i else 0 for s in range(n)] for i in range(n)]
+        scene.matrix(x, y + 22, weights, cell, role=WEIGHTS, shades=shades, masked=hidden)
+        scene.text(x + n * cell / 2, y + 40 + n * cell, "times values", muted=True)
+        for i in range(n):
+            level = y + 22 + (i + 0.5) * cell
+            scene.arrow((x + n * cell + 4, level), (x + n * cell + 24, level))
+            scene.box(
+                x + n * cell + 27, level - 15, 44, 30, _short(outputs[i]), role=QUERY, radius=4, bold=True
+            )
+
+    def wide() -> Scene:
+        scene = Scene(700, 196, size=15)
+        chain(scene, 0, 0, 98)
+        triangle(scene, 452, 0, 46)
+        return scene
+
+    def narrow() -> Scene:
+        scene = Scene(PHONE, size=14)
+        chain(scene, 0, 0, 92)
+        triangle(scene, 76, 214, 50)
+        scene.height = 214 + 22 + 50 * n + 28
+        return scene
+
+    return Drawing(title, description, wide(), narrow())

@@ -82,3 +82,31 @@ def recall_by_pairs(accuracy: Mapping[str, Mapping[int, Sequence[float]]], chanc
     axis.set(xlabel="pairs to remember", ylabel="share of right answers", ylim=(0, 1.04))
     legend_above(axis)
     return figure
+
+
+RULES = {"last": (RED, "-"), "sinks": (BLACK, "--"), "heavy": (PURPLE, "-."), "random": (GREY, ":")}
+
+
+@book_style
+def evicted(bits: Mapping[str, Mapping[int, Sequence[float]]], full: Sequence[float]) -> BookFigure:
+    """What a small cache costs under each rule: dots for groups of texts, lines through their means.
+
+    Args:
+        bits: from a rule to the bits of each group of texts, for each budget.
+        full: the bits of the same groups with all keys.
+    """
+    figure, axis = new_figure(height=3.4)
+    for rule, by_budget in bits.items():
+        colour, line = RULES[rule]
+        lost = {b: [x - y for x, y in zip(found, full, strict=True)] for b, found in by_budget.items()}
+        means = [sum(found) / len(found) for found in lost.values()]
+        axis.plot(list(lost), means, line, color=colour, label=rule)
+        for budget, found in lost.items():
+            axis.plot([budget] * len(found), found, "o", color=colour, markersize=4)
+    axis.axhline(0, color=GREY, linewidth=1)
+    axis.set_xscale("log", base=2)
+    axis.set_xticks(list(lost), [str(budget) for budget in lost])
+    axis.set_xticks([], minor=True)
+    axis.set(xlabel="keys kept", ylabel="bits lost")
+    legend_above(axis)
+    return figure

@@ -49,6 +49,11 @@ def writes_in_the_plane(**changes):
     return long_sequences.writes_in_the_plane(**(arguments | changes))
 
 
+def state_or_triangle(**changes):
+    arguments = {"queries": [1, 1, 2], "keys": [1, 2, 1], "values": [4, 1, 3], "gates": [1, 0.5, 0.5]}
+    return long_sequences.state_or_triangle(**(arguments | changes))
+
+
 EXAMPLES = (
     who_sees_whom,
     online_tiles,
@@ -56,4 +61,5 @@ EXAMPLES = (
     reach_in_layers,
     chunks_and_state,
     writes_in_the_plane,
+    state_or_triangle,
 )

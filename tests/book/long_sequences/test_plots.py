@@ -13,6 +13,7 @@ def figures():
     return {
         "caches": plots.caches(N, {"all heads": [1e6, 4e6, 1.6e7], "one": [1e5, 4e5, 1.6e6]}),
         "recall_by_pairs": plots.recall_by_pairs(SEEDS, 1 / 16),
+        "evicted": plots.evicted({"last": {8: [2.5, 3.5], 16: [2.0, 3.0]}}, [2.0, 3.0]),
     }
 
 
@@ -47,3 +48,10 @@ def test_recall_has_a_dot_a_seed_and_a_line_of_means():
     assert lines[3] == pytest.approx([1.0, 0.45])
     assert set(lines[6]) == {1 / 16}
     assert len(lines) == 7
+
+
+def test_what_is_evicted_costs_bits_above_those_of_all_keys():
+    line, first, *_ = FIGURES["evicted"].axes[0].lines
+    assert list(line.get_xdata()) == [8, 16]
+    assert list(line.get_ydata()) == [0.5, 0.0]
+    assert list(first.get_ydata()) == [0.5, 0.5]
