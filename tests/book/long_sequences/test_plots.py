@@ -47,3 +47,16 @@ def test_recall_has_a_dot_a_seed_and_a_line_of_means():
     assert lines[3] == pytest.approx([1.0, 0.45])
     assert set(lines[6]) == {1 / 16}
     assert len(lines) == 7
+
+
+def test_bits_have_a_dot_a_seed():
+    by_place = plots.bits_by_place(
+        {"full": [[3.0, 2.0], [5.0, 2.0]], "indexer": [[3.0, 3.0]]}, [(1, 8), (9, 16)]
+    )
+    axis = by_place.axes[0]
+    assert [list(line.get_ydata()) for line in axis.lines[:3]] == [[4.0, 2.0], [3.0, 2.0], [5.0, 2.0]]
+    assert [label.get_text() for label in axis.get_xticklabels()] == ["1-8", "9-16"]
+    each = plots.bits_of_each({"full": [1.0, 2.0], "window": [6.0]}, "bits").axes[0]
+    assert [list(line.get_xdata()) for line in each.lines] == [[1.0, 2.0], [6.0]]
+    assert [label.get_text() for label in each.get_yticklabels()] == ["full", "window"]
+    assert each.get_xlabel() == "bits"
