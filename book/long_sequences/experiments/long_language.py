@@ -83,14 +83,18 @@ MODELS: dict[str, tuple[Callable[[], Backend], ...]] = {  # how the blocks atten
 
 
 @cache
+def tokenizer() -> BPETokenizer:
+    """Byte pairs, counted in the first plays."""
+    return BPETokenizer.train(shakespeare("train")[:200_000], VOCAB)
+
+
+@cache
 def texts() -> dict[str, Tensor]:
     """The text to train on, that by which rates are chosen, and the one that is judged by, as tokens."""
-    plays = shakespeare("train")[:1_000_000]
-    tokenizer = BPETokenizer.train(plays[:200_000], VOCAB)
-    held_out = torch.tensor(tokenizer.encode(shakespeare("validation")[:120_000]))
+    held_out = torch.tensor(tokenizer().encode(shakespeare("validation")[:120_000]))
     half = len(held_out) // 2
     return {
-        "train": torch.tensor(tokenizer.encode(plays)),
+        "train": torch.tensor(tokenizer().encode(shakespeare("train")[:1_000_000])),
         "choose": held_out[:half],
         "judge": held_out[half:],
     }
