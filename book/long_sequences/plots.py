@@ -6,6 +6,7 @@ from matplotlib.axes import Axes
 
 from tformer_book.kit.plot_style import (
     BLACK,
+    BLUE,
     GREEN,
     GREY,
     ORANGE,
@@ -109,4 +110,43 @@ def evicted(bits: Mapping[str, Mapping[int, Sequence[float]]], full: Sequence[fl
     axis.set_xticks([], minor=True)
     axis.set(xlabel="keys kept", ylabel="bits lost")
     legend_above(axis)
+    return figure
+
+
+LANGUAGE = COLOURS | {"indexer": BLUE}
+
+
+@book_style
+def bits_by_place(
+    bits: Mapping[str, Sequence[Sequence[float]]], buckets: Sequence[tuple[int, int]]
+) -> BookFigure:
+    """Bits per token against how many tokens were read before: a dot a seed, a line through the means.
+
+    Args:
+        bits: from the name of a way of attending to the bits of each seed, bucket by bucket.
+        buckets: the first and the last place of each.
+    """
+    figure, axis = new_figure(height=3.6)
+    places = range(len(buckets))
+    for name, seeds in bits.items():
+        means = [sum(values) / len(values) for values in zip(*seeds, strict=True)]
+        axis.plot(places, means, color=LANGUAGE[name], label=name)
+        for seed in seeds:
+            axis.plot(places, seed, "o", color=LANGUAGE[name], markersize=4)
+    axis.set_xticks(places, [f"{first}-{last}" for first, last in buckets])
+    axis.set(xlabel="tokens read before", ylabel="bits per token")
+    legend_above(axis)
+    return figure
+
+
+@book_style
+def bits_of_each(bits: Mapping[str, Sequence[float]], label: str) -> BookFigure:
+    """A row for each way of attending, a dot for each seed: bits per token."""
+    figure, axis = new_figure(height=0.8 + 0.36 * len(bits))
+    for row, values in enumerate(bits.values()):
+        axis.plot(values, [row] * len(values), "o", color=BLUE, markersize=6, alpha=0.7)
+    axis.set_yticks(range(len(bits)), list(bits))
+    axis.invert_yaxis()
+    axis.grid(axis="y", linewidth=0.6)
+    axis.set(xlabel=label)
     return figure

@@ -55,3 +55,16 @@ def test_what_is_evicted_costs_bits_above_those_of_all_keys():
     assert list(line.get_xdata()) == [8, 16]
     assert list(line.get_ydata()) == [0.5, 0.0]
     assert list(first.get_ydata()) == [0.5, 0.5]
+
+
+def test_bits_have_a_dot_a_seed():
+    by_place = plots.bits_by_place(
+        {"full": [[3.0, 2.0], [5.0, 2.0]], "indexer": [[3.0, 3.0]]}, [(1, 8), (9, 16)]
+    )
+    axis = by_place.axes[0]
+    assert [list(line.get_ydata()) for line in axis.lines[:3]] == [[4.0, 2.0], [3.0, 2.0], [5.0, 2.0]]
+    assert [label.get_text() for label in axis.get_xticklabels()] == ["1-8", "9-16"]
+    each = plots.bits_of_each({"full": [1.0, 2.0], "window": [6.0]}, "bits").axes[0]
+    assert [list(line.get_xdata()) for line in each.lines] == [[1.0, 2.0], [6.0]]
+    assert [label.get_text() for label in each.get_yticklabels()] == ["full", "window"]
+    assert each.get_xlabel() == "bits"
