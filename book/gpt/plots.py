@@ -190,11 +190,11 @@ def cuts(
         panels: from a title to the tokens, likely first, their probabilities, and from a rule to how many
             tokens it keeps, counted from the likeliest; an arrow says that it keeps more than are drawn.
     """
-    figure, axes = new_figure(len(panels), 1, height=2.3 * len(panels), squeeze=False)
+    figure, axes = new_figure(len(panels), 1, height=2.5 * len(panels), squeeze=False)
     looks = ((RED, "s"), (GREEN, "^"), (ORANGE, "D"))
     for axis, (title, (tokens, values, kept)) in zip(axes[:, 0], panels.items(), strict=True):
         axis.bar(range(len(tokens)), values, color=BLUE, width=0.75)
-        step = 0.14 * max(values)
+        step = 0.17 * max(values)
         for row, ((rule, count), (colour, marker)) in enumerate(zip(kept.items(), looks, strict=False)):
             drawn = list(range(min(count, len(tokens))))
             height = -(row + 0.8) * step
