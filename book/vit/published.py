@@ -25,18 +25,13 @@ NAME = "preprocessor_config.json"
 class Seen:
     """What a model says of a photograph.
 
-    Attributes:
-        names: the likeliest classes and their probabilities, the best first.
-        picture: (H, W, 3) in [0, 1], what the model was shown, before it was standardised.
-        rollout: (rows, columns), how much of each patch would be in the class token's output if blocks only
-            mixed tokens.
-        last: (rows, columns), the class token's attention to each patch in the last block, the heads' mean.
+    `rollout` is how much of each patch would be in the class token's output if blocks only mixed tokens.
     """
 
-    names: list[tuple[str, float]]
-    picture: Float[Tensor, "H W 3"]
+    names: list[tuple[str, float]]  # the likeliest classes and their probabilities, the best first
+    picture: Float[Tensor, "H W 3"]  # in [0, 1], what the model was shown, before it was standardised
     rollout: Float[Tensor, "rows columns"]
-    last: Float[Tensor, "rows columns"]
+    last: Float[Tensor, "rows columns"]  # the class token's weights in the last block, the heads' mean
 
 
 def cropped(photograph: Any, settings: Mapping[str, Any]) -> Float[Tensor, "H W 3"]:
