@@ -91,9 +91,9 @@ def first_weights(weights: Mapping[str, Float[Tensor, " S"]]) -> BookFigure:
 def arrows(query: Float[Tensor, "2"], keys: Float[Tensor, "S 2"], scores: Float[Tensor, " S"]) -> BookFigure:
     """A query and keys as arrows in the plane, and at each key its score."""
     figure, axis = new_figure(height=2.6)
-    named = [("q", query, "", RED)]
+    named = [("q", query, "", BLUE)]
     pairs = enumerate(zip(keys, scores, strict=True), start=1)
-    named += [(f"k_{s}", key, f": {float(score):g}".replace("-", "−"), BLUE) for s, (key, score) in pairs]
+    named += [(f"k_{s}", key, f": {float(score):g}".replace("-", "−"), RED) for s, (key, score) in pairs]
     for name, (x, y), score, colour in ((n, v.tolist(), z, c) for n, v, z, c in named):
         options = {"arrowstyle": "-|>", "mutation_scale": 14, "color": colour, "linewidth": 2}
         axis.annotate("", (x, y), (0, 0), arrowprops=options | {"shrinkA": 0, "shrinkB": 0})
