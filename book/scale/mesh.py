@@ -172,7 +172,11 @@ def grid_seconds(
 
 
 def step_seconds(seconds: dict[str, float]) -> float:
-    """Work, tensor parallel messages, which nothing hides, and what is left of sharding's behind the work."""
+    """Work, all tensor parallel messages, and what is left of sharding's behind the work.
+
+    This is for code that waits for every tensor parallel message, as the book's does. On the way back, some
+    could travel while gradients of weights are computed (`tformer_book.scale.timeline.waiting_lanes`).
+    """
     return seconds["work"] + seconds["tensor"] + max(0.0, seconds["shards"] - seconds["work"])
 
 

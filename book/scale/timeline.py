@@ -51,19 +51,31 @@ def data_parallel_lanes(
     return work, sent
 
 
-def waiting_lanes(work: Sequence[tuple[str, float]], message: float) -> tuple[list[Span], list[Span]]:
-    """Tensor parallel: after each piece of work comes a message, and the next piece waits for it.
+def waiting_lanes(
+    work: Sequence[tuple[str, float]], message: float, behind: Sequence[float] = ()
+) -> tuple[list[Span], list[Span]]:
+    """Tensor parallel: each piece of work has a message, and the next piece waits for it.
+
+    The message leaves when its piece is done, or before the end of it that does not change what is sent. (On
+    the way back, the gradient of x can travel while those of the weights are computed.)
 
     Args:
         work: what each piece is called, and its seconds.
         message: seconds of each message.
+        behind: how many of each piece's seconds, its last, the message can hide behind; none if left out.
+
+    Raises:
+        ValueError: if there are not as many of these as pieces, or one is below 0 or longer than its piece.
     """
     message, now = real("message", message, "(0, inf)"), 0.0
+    behind = behind or [0.0] * len(work)
+    if len(behind) != len(work) or not all(0 <= b <= w for b, (_, w) in zip(behind, work, strict=True)):
+        raise ValueError(f"each of {len(work)} pieces needs its own share of seconds, got {list(behind)}")
     done, sent = [], []
-    for name, length in work:
+    for (name, length), late in zip(work, behind, strict=True):
         done.append(Span(name, now, length))
-        sent.append(Span(name, done[-1].end, message))
-        now = sent[-1].end
+        sent.append(Span(name, done[-1].end - late, message))
+        now = max(done[-1].end, sent[-1].end)
     return done, sent
 
 

@@ -26,6 +26,13 @@ def test_every_tensor_parallel_message_is_waited_for():
     assert (work[1].start, sent[1].end) == (2.5, 6.0)
 
 
+@pytest.mark.parametrize(("behind", "left"), [(0.0, 1.0), (0.25, 0.75), (0.5, 0.5), (2.0, 0.5)])
+def test_a_message_hides_behind_the_end_of_its_piece(behind, left):
+    work, sent = waiting_lanes([("attention", 2.0), ("MLP", 3.0)], 0.5, (behind, 0.0))
+    assert waits(work, sent) == left
+    assert work[1].start >= max(work[0].end, sent[0].end)
+
+
 def test_bad_input():
     with pytest.raises(ValueError, match="messages"):
         data_parallel_lanes(1.0, 2.0, 0.0, 4)
@@ -33,6 +40,8 @@ def test_bad_input():
         data_parallel_lanes(1.0, 2.0, 1.0, 0)
     with pytest.raises(ValueError, match="message"):
         waiting_lanes([("MLP", 1.0)], -1.0)
+    with pytest.raises(ValueError, match="each of 1 pieces"):
+        waiting_lanes([("MLP", 1.0)], 1.0, (2.0,))
     with pytest.raises(ValueError, match="at least one form"):
         draw.step_timelines({})
     with pytest.raises(ValueError, match="got 1 of 8"):
