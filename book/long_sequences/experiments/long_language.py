@@ -5,7 +5,8 @@ others a passage of 64 tokens is told twice. A decoder of two blocks, 64 wide, h
 attending. It is trained by Muon for 80 steps of 8 rows. The learning rate is the best of three, by 40 steps
 with a seed of its own on text of its own; with it three seeds are then judged on other text. Of full
 attention it is also recorded how much of its weight the keys carry that an indexer chooses, which is trained
-beside the finished model.
+beside the finished model. Two controls: the same training on running text alone, at the same rates, and what
+full attention predicts after nothing, after another row and after its own.
 
 Each run is kept in `_build/long_language`, so that the script may be stopped and begun again.
 """
@@ -29,6 +30,7 @@ from tformer_book.long_sequences.models.language import (
     Selected,
     SparseLater,
     TopAttend,
+    at_random,
     by_indexer,
     exact,
     recent,
@@ -49,6 +51,7 @@ STEPS, PICKING, BATCH, PASSAGE, VOCAB, WIDTH, TOP = 80, 40, 8, 64, 512, 64, 16
 BUCKETS = ((1, 8), (9, 16), (17, 32), (33, 64), (65, 128))  # places of what is predicted, counted from 1
 AGAIN = (9, 64)  # places in the second telling
 EXAM = 64  # rows
+ALONE = ("full", "window", "delta")  # trained on running text alone as well
 
 
 def window() -> Backend:
@@ -78,6 +81,8 @@ MODELS: dict[str, tuple[Callable[[], Backend], ...]] = {  # how the blocks atten
     "window, then full": (window, FusedAttend),
     "relays": (relays, relays),
     "delta, then full": (delta, FusedAttend),
+    "full, then window": (FusedAttend, window),
+    "full, then delta": (FusedAttend, delta),
     "gated linear": (partial(delta, gated=True, correct=False),) * 2,
 }
 
@@ -120,13 +125,60 @@ def judged(model: nn.Module, rows: Tensor) -> dict[str, Any]:
     }
 
 
-def trained(name: str, rate: float, seed: int, steps: int) -> nn.Module:
-    """A model, trained."""
+def trained(name: str, rate: float, seed: int, steps: int, *, twice: bool = True) -> nn.Module:
+    """A model, trained; on running text alone if not `twice`, with as many rows a step."""
     seed_everything(seed)
     model = small_language_model(VOCAB, MODELS[name], d_model=WIDTH)
-    batches = ToldTwice(texts()["train"], passage=PASSAGE, batch=BATCH, steps=steps, seed=seed)
+    batches: Any = ToldTwice(
+        texts()["train"], passage=PASSAGE, batch=BATCH if twice else 2 * BATCH, steps=steps, seed=seed
+    )
+    batches = batches if twice else [rows[:BATCH] for rows in batches]
     fit(model, SparseLater(steps // 2), batches, lr=rate, optimizer="muon", warmup=10)
     return model
+
+
+def alone(name: str, rate: float, seed: int) -> dict[str, Any]:
+    """One model that no passage was told twice in training, judged."""
+    return rounded(judged(trained(name, rate, seed, STEPS, twice=False), exam("judge")))
+
+
+def closer(rate: float, seed: int) -> dict[str, Any]:
+    """A model of full attention: what the context is worth to it, and where its weight lies."""
+    model = trained("full", rate, seed, STEPS)
+    rows = exam("judge")
+    found: dict[str, Any] = {"after": after(model, rows[:EXAM])}
+    layers = [block.self_attention for block in model.transformer.blocks]  # type: ignore[union-attr]
+    for name, rule in {"own": exact, "random": at_random}.items():
+        for layer in layers:
+            layer.backend = Selected(TOP, rule)
+        bits = judged(model, rows)
+        found[name] = {"again": bits["again"]}
+        if name == "own":  # of each layer's heads, the weight on the head's own best keys, told again
+            own = [layer.backend.own[EXAM:, :, PASSAGE + AGAIN[0] :] for layer in layers]
+            found[name]["kept again"] = [one.mean(dim=(0, 2)).tolist() for one in own]
+    return rounded(found)
+
+
+@torch.no_grad()
+def after(model: nn.Module, rows: Tensor, few: int = 8) -> dict[str, float]:
+    """Bits of the same tokens, `few` at a time, after nothing, after another row's text and after their own.
+
+    In all three a token is predicted from at least one token of its own row, and at most `few`; what differs
+    is the text before these.
+    """
+
+    def bits(rows: Tensor) -> Tensor:
+        logits = model(rows[:, :-1]).log_softmax(dim=-1)
+        return -logits.gather(-1, rows[:, 1:, None])[..., 0] / torch.tensor(2.0).log()
+
+    found: dict[str, list[Tensor]] = {"nothing": [], "another": [], "own": []}
+    whole, other = bits(rows), rows.roll(1, 0)
+    for start in range(PASSAGE, 2 * PASSAGE, few):
+        found["nothing"].append(bits(rows[:, start : start + few + 1]).mean())
+        mixed = torch.cat([other[:, :start], rows[:, start : start + few + 1]], dim=1)
+        found["another"].append(bits(mixed)[:, start:].mean())
+        found["own"].append(whole[:, start : start + few].mean())
+    return {name: torch.stack(each).mean().item() for name, each in found.items()}
 
 
 def pick(name: str, rate: float) -> dict[str, Any]:
@@ -147,7 +199,7 @@ def chosen(model: nn.Module, seed: int) -> dict[str, Any]:
     layers = [block.self_attention for block in model.transformer.blocks]  # type: ignore[union-attr]
     untrained = [Indexer(WIDTH) for _ in layers]
     learned = indexers(model, seed)
-    rules = {
+    rules: dict[str, list[Callable[..., Tensor]]] = {
         "exact": [exact, exact],
         "learned": [by_indexer(one) for one in learned],
         "untrained": [by_indexer(one) for one in untrained],
@@ -210,6 +262,18 @@ def main() -> None:
             "chosen_by": {str(rate): bits for rate, bits in sweep.items()},
             "seeds": [RUNS.keep(name, best, seed, make=partial(run, name, best, seed)) for seed in SEEDS],
         }
+    rates = {name: found["rate"] for name, found in results["models"].items()}
+    results["running text alone"] = {
+        name: [
+            RUNS.keep("alone", name, rates[name], seed, make=partial(alone, name, rates[name], seed))
+            for seed in SEEDS
+        ]
+        for name in ALONE
+        if name in rates
+    }
+    results["full, closer"] = [
+        RUNS.keep("closer", rates["full"], seed, make=partial(closer, rates["full"], seed)) for seed in SEEDS
+    ]
     record("long_language", results, seeds=list(SEEDS), cpu_seconds=sum(RUNS.seconds.values()))
 
 

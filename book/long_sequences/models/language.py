@@ -164,7 +164,7 @@ class Selected(Backend):
     """Attention to the `top` keys that a rule scores highest, in a model that is trained already.
 
     `kept` is left by each call: the share of full attention's weight that lies on these keys, for each query
-    the mean of its heads, (B, N).
+    the mean of its heads, (B, N). `own` is the share on the best `top` keys of each head, (B, H, N).
 
     Args:
         top: how many keys a query reads.
@@ -175,6 +175,7 @@ class Selected(Backend):
         super().__init__()
         self.top, self.rule = top, rule
         self.kept: Tensor | None = None
+        self.own: Tensor | None = None
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
         scores = scaled_scores(q, k)
@@ -182,6 +183,7 @@ class Selected(Backend):
         weights = masked_softmax(scores, mask)
         seen = top_keys(self.rule(q, k, weights), mask, self.top)[:, None]  # (B, 1, N, N)
         self.kept = (weights * seen).sum(dim=-1).mean(dim=1)
+        self.own = weights.topk(min(self.top, weights.shape[-1]), dim=-1).values.sum(dim=-1)
         return masked_softmax(scores, seen) @ v
 
 
@@ -193,6 +195,11 @@ def exact(q: Tensor, k: Tensor, weights: Tensor) -> Tensor:
 def recent(q: Tensor, k: Tensor, weights: Tensor) -> Tensor:
     """The later, the better."""
     return torch.arange(weights.shape[-1], dtype=weights.dtype).expand_as(weights[:, 0])
+
+
+def at_random(q: Tensor, k: Tensor, weights: Tensor) -> Tensor:
+    """Any, drawn anew for each query."""
+    return torch.rand_like(weights[:, 0])
 
 
 def by_indexer(indexer: Indexer) -> Callable[[Tensor, Tensor, Tensor], Tensor]:

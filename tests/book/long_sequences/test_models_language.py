@@ -126,6 +126,10 @@ def test_selected_keeps_the_share_of_its_keys():
     weights = torch.zeros(1, 1, N, N)
     recent = language.top_keys(language.recent(q, k, weights), CAUSAL, 4)
     assert recent[0].equal(CAUSAL & ~CAUSAL.tril(-4))
+    assert (backend.own.mean(dim=1) >= shares["exact"] - 1e-6).all()  # each head's own are its best
+    drawn = language.top_keys(language.at_random(q, k, weights), CAUSAL, 4)
+    assert drawn.sum(dim=-1).eq(CAUSAL.sum(dim=-1).clamp(max=4)).all()
+    assert not drawn[0].equal(recent[0])
     everything = language.Selected(N, language.by_indexer(language.Indexer(WIDTH)))
     torch.testing.assert_close(everything(q, k, v, CAUSAL), Attend()(q, k, v, CAUSAL))
 
