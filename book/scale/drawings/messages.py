@@ -151,15 +151,16 @@ def grid_of_gpus(
             scene.arrow((x, (top + bottom) / 2), (x, top), role=WEIGHT)
             scene.arrow((x, (top + bottom) / 2), (x, bottom), role=WEIGHT)
             beside = (
-                "axis sharded:",
+                "axis sharded,",
+                "machine to machine:",
                 "shares of a part,",
                 "other rows of text;",
                 "weights, gradients,",
                 between,
             )
             for i, line in enumerate(beside):
-                scene.text(x + 12, (top + bottom) / 2 + 19 * (i - 2), line, anchor="start",
-                           bold=i == 0, muted=i > 2)  # fmt: skip
+                scene.text(x + 12, (top + bottom) / 2 + 19 * (i - 2.5), line, anchor="start",
+                           bold=i < 2, muted=i > 3)  # fmt: skip
             scene.height = bottom + 8
             return scene
         x = left + cell / 2
