@@ -84,7 +84,7 @@ def test_each_figure_has_its_three_files_and_its_type_one_size(site):
         width = ElementTree.fromstring(svg).get("width")
         assert width == "324pt", path
         sizes = set(re.findall(r"\bscale\(([\d.]+) -", svg))
-        assert sizes - {"1"} <= {"0.12"}, path  # 12 pt, where there is type; 1 is of images
+        assert sizes - {"1"} <= {"0.13"}, path  # 13 pt, where there is type; 1 is of images
         assert not re.search(r'id="patch_1"', svg), path  # no sheet of paper
 
 

@@ -434,7 +434,7 @@ TOUCHED = """() => [...document.querySelectorAll(`.tformer-bar :is(a, button), .
 def test_what_a_finger_touches_is_high_enough(visit):
     page = visit(CHAPTER, width=360, height=700).page
     page.locator(".question").first.get_by_role("button").first.click()
-    assert page.locator(".veil-cover button, .question-again button").count() > 3
+    assert page.locator(".veil-cover button, .question-again button").count() > 2
     for name in (None, ".tformer-here", ".primary-toggle"):
         if name:
             page.locator(name).click()
@@ -454,7 +454,7 @@ def test_on_a_phone_a_claim_s_mark_stands_at_the_end_of_what_it_is_of(visit):
       return [ring.left - before.right, innerWidth - ring.right, ring.top - before.bottom,
         after ? after.top - ring.bottom : 9];
     })""")
-    assert len(places) >= 3
+    assert len(places) >= 2
     for beside, inside, below, above in places:
         assert beside >= -1
         assert inside >= 0

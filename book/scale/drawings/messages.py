@@ -160,7 +160,7 @@ def grid_of_gpus(
             )
             for i, line in enumerate(beside):
                 scene.text(x + 12, (top + bottom) / 2 + 19 * (i - 2.5), line, anchor="start",
-                           bold=i < 2, muted=i > 3)  # fmt: skip
+                           bold=i == 0, muted=i > 3)  # fmt: skip
             scene.height = bottom + 8
             return scene
         x = left + cell / 2
@@ -175,4 +175,4 @@ def grid_of_gpus(
         scene.height = bottom + 40 + 19 * 3 - 4
         return scene
 
-    return Drawing(title, description, layout(700, 96, 170, 14), layout(PHONE, 28, 0, 13.5))
+    return Drawing(title, description, layout(700, 96, 200, 14), layout(PHONE, 28, 0, 13.5))
