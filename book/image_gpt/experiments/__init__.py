@@ -1,1 +1,1 @@
-"""What the chapter on ImageGPT and sound records: runs that take longer than a notebook may."""
+"""What the chapter on ImageGPT, noise and sound records: runs that take longer than a notebook may."""

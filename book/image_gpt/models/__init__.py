@@ -1,1 +1,1 @@
-"""Models of the chapter on ImageGPT and sound alone."""
+"""Models of the chapter on ImageGPT, noise and sound alone."""
