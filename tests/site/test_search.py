@@ -53,7 +53,7 @@ QUESTIONS = {
     "how are positions encoded": {"5", "5.2", "5.3", "positional embedding"},
     "why do transformers need warmup": {"4.8", "6.4.1", "4.L7", "4.L8", "6.L4"},
     "beam search vs sampling": {"11.4", "11.7", "8.5", "beam search"},
-    "teacher forcing": {"1.8", "teacher forcing"},
+    "teacher forcing": {"1.L12", "teacher forcing"},
     "bert vs gpt": {"6.1", "7.1"},
     "how many parameters does gpt-2 have": {"6.3.1", "6.L11"},
     "vision transformer patch size": {"12.2", "12.L7"},
@@ -63,12 +63,12 @@ QUESTIONS = {
     "muon optimizer": {"9.3", "9.3.1", "Muon"},
     "mixture of experts": {"9.6", "mixture of experts"},
     "rope embeddings": {"5.3", "rotary positions"},
-    "difference between encoder and decoder": {"6.1", "1.8", "encoder", "decoder", "encoder-decoder"},
+    "difference between encoder and decoder": {"6.1", "1.7", "encoder", "decoder", "encoder-decoder"},
     "what are queries keys and values": {"2.1", "2.4", "3.2", "query", "key", "value"},
     "why is attention quadratic": {"3.7", "14.1"},
     "chinchilla scaling laws": {"16.4", "16.L8", "scaling law", "compute-optimal"},
     "temperature vs top p": {"8.5", "temperature", "nucleus"},
-    "vanishing gradients": {"1.6", "4.2", "4.6"},
+    "vanishing gradients": {"1.5", "4.2", "4.6"},
     "pre norm or post norm": {"4.7", "4.8", "pre-norm", "post-norm"},
     "how does multi head attention work": {"3", "3.3", "3.4", "multi-head attention"},
     "train on multiple gpus": {"16", "16.2", "16.3", "16.L3", "data parallel"},
@@ -79,7 +79,7 @@ ABSENT = {"lora": "lora", "rlhf": "rlhf", "speculative decoding": "speculative",
 # Words that are not typed to the end, by the whole word.
 QUESTIONS_TYPED = {
     "perplexity": {"1.2", "1.2.2", "perplexity"},
-    "byte-pair encoding": {"1.3", "byte-pair encoding"},
+    "byte-pair encoding": {"1.L8", "byte-pair encoding"},
 }
 # Code and works are below the chapters that use them, however well they match.
 LATER = {"MultiHeadAttention", "Vaswani"}
