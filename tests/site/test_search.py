@@ -72,7 +72,7 @@ QUESTIONS = {
     "pre norm or post norm": {"4.7", "4.8", "pre-norm", "post-norm"},
     "how does multi head attention work": {"3", "3.3", "3.4", "multi-head attention"},
     "train on multiple gpus": {"16", "16.2", "16.3", "16.L3", "data parallel"},
-    "fine tuning bert": {"7.7", "7.7.1", "7.L6", "fine-tuning"},
+    "fine tuning bert": {"7.7", "7.7.1", "7.L8", "fine-tuning"},
 }
 # What the book does not treat, and the word of each that it does not have.
 ABSENT = {"lora": "lora", "rlhf": "rlhf", "speculative decoding": "speculative", "lora fine-tuning": "lora"}
