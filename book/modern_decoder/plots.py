@@ -67,17 +67,24 @@ def _rungs(axis: Axes, title: str, names: Sequence[str], rungs: Mapping[str, Seq
 
 
 @book_style
-def ladder(at_steps: Mapping[str, Sequence[float]], at_time: Mapping[str, Sequence[float]]) -> BookFigure:
+def ladder(
+    at_steps: Mapping[str, Sequence[float]], at_time: Mapping[str, Sequence[float]] | None = None
+) -> BookFigure:
     """The loss of each rung, seeds as shapes and means as bars: at equal steps, and at equal processor time.
 
     Args:
         at_steps: from a rung's name to the loss of each seed, the baseline first.
         at_time: the same rungs when they have used the baseline's time; some may be missing.
     """
-    figure, (left, right) = new_figure(1, 2, height=0.9 + 0.42 * len(at_steps), sharey=True, sharex=True)
-    names = list(at_steps)
-    _rungs(left, "at equal steps", names, at_steps)
-    _rungs(right, "at equal time", names, at_time)
+    names, panels = list(at_steps), {"at equal steps": at_steps}
+    if at_time is not None:
+        panels["at equal time"] = at_time
+    figure, axes = new_figure(
+        1, len(panels), height=0.9 + 0.42 * len(names), sharey=True, sharex=True, squeeze=False
+    )
+    for axis, (title, rungs) in zip(axes[0], panels.items(), strict=True):
+        _rungs(axis, title, names, rungs)
+    left = axes[0, 0]
     left.set_yticks(range(len(names)), names)
     left.invert_yaxis()
     figure.supxlabel("held-out loss (nats per character)")

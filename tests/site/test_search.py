@@ -61,7 +61,7 @@ QUESTIONS = {
     "flash attention memory": {"14.2", "14.2.1", "14.7", "FlashAttention"},
     "induction heads": {"15.5", "8.L13", "15", "15.L1", "induction head"},
     "muon optimizer": {"9.3", "9.3.1", "Muon"},
-    "mixture of experts": {"9.6", "mixture of experts"},
+    "mixture of experts": {"9.L17", "mixture of experts"},
     "rope embeddings": {"5.3", "rotary positions"},
     "difference between encoder and decoder": {"6.1", "1.7", "encoder", "decoder", "encoder-decoder"},
     "what are queries keys and values": {"2.1", "2.4", "3.2", "query", "key", "value"},

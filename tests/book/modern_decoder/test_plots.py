@@ -64,6 +64,7 @@ def test_the_ladder_has_a_shape_a_seed_and_a_bar_a_rung():
     assert list(right.lines[4].get_xdata()) == [1.95]
     assert [label.get_text() for label in left.get_yticklabels()] == ["baseline", "rotary"]
     assert left.yaxis_inverted()
+    assert len(plots.ladder(AT_STEPS).axes) == 1
 
 
 def test_the_race_has_a_curve_a_run_and_marks():
