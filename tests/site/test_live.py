@@ -838,7 +838,7 @@ def test_what_the_exercise_and_the_tasks_say_of_silenced_heads():
 
 PLACES = [
     ("bert/chapter", "attention-explorer", "BERT"),
-    ("translation/chapter", "attention-explorer", "Translator"),
+    ("translation/laboratory", "attention-explorer", "Translator"),
     ("vit/chapter", "attention-explorer", "Vision transformer"),
     ("multi_head/chapter", "live-model", ""),
     ("gpt/chapter", "live-model", ""),
