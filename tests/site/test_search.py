@@ -23,7 +23,7 @@ FINDS = {
     "pre-norm": ("skip_norm", "4."),
     "perplexity": ("glossary", "perplexity"),
     "beam search": ("translation", "11.6 "),
-    "causal mask": ("attention", "2.7 "),
+    "causal mask": ("attention", "2.5 "),
     "GQA": ("modern_decoder", "9."),
     "flash attention": ("long_sequences", "14.2"),
     "byte-pair encoding": ("glossary", "byte-pair encoding"),
@@ -43,9 +43,9 @@ FINDS = {
 }
 # Questions as learners type them, and what answers each: sections by number, terms and works by name.
 QUESTIONS = {
-    "why divide by sqrt d": {"2.5"},
+    "why divide by sqrt d": {"2.3"},
     "layer norm vs batch norm": {"4.3", "4.L14", "layer normalisation", "batch normalisation"},
-    "quantization": {"14.L15"},
+    "quantization": {"14.L21"},
     "backpropagation": {"2.L3", "4.2", "4.3.2"},
     "attention is all you need": {"Vaswani et al. (2017)"},
     "kv cache size": {"8.6", "9.2.2"},
@@ -58,7 +58,7 @@ QUESTIONS = {
     "how many parameters does gpt-2 have": {"6.5.1", "6.L15"},
     "vision transformer patch size": {"12.2", "12.L7"},
     "gradient clipping": {"6.6.1", "gradient clipping"},
-    "flash attention memory": {"14.2", "14.2.1", "14.7", "FlashAttention"},
+    "flash attention memory": {"14.2", "14.2.1", "14.L17", "FlashAttention"},
     "induction heads": {"15.5", "8.L18", "15", "15.L1", "induction head"},
     "muon optimizer": {"9.3", "9.3.1", "Muon"},
     "mixture of experts": {"9.L17", "mixture of experts"},
