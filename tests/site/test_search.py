@@ -59,7 +59,7 @@ QUESTIONS = {
     "vision transformer patch size": {"12.2", "12.L7"},
     "gradient clipping": {"6.6.1", "gradient clipping"},
     "flash attention memory": {"14.2", "14.2.1", "14.L17", "FlashAttention"},
-    "induction heads": {"15.5", "8.L18", "15", "15.L1", "induction head"},
+    "induction heads": {"15.3", "8.L18", "15", "15.L1", "15.L2", "induction head"},
     "muon optimizer": {"9.3", "9.3.1", "Muon"},
     "mixture of experts": {"9.L17", "mixture of experts"},
     "rope embeddings": {"5.3", "rotary positions"},
