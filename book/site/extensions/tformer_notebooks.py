@@ -193,7 +193,8 @@ class Reader:
             "**Run the next cell first.** It imports what the others need; where the book is not installed, "
             "as in Colab, it installs it, which takes a minute and a network."
         )
-        reading = f" It takes about {chapter.minutes} minutes to read, pencil in hand." * (kind(self.docname) == "chapter")
+        reading = f" It takes about {chapter.minutes} minutes to read, pencil in hand."
+        reading *= kind(self.docname) == "chapter"
         answers = any("answer" in c["metadata"].get("tags", []) for c in self.source["cells"])
         if answers:
             start += (
