@@ -157,11 +157,11 @@ def moved_digit(image: Any, row: int, *, title: str = "The same digit, moved") -
     plain = [[float(ink) for ink in line] for line in cells]
     images = {"as it is": plain, "moved": [[0.0, 0.0, *line[:-2]] for line in plain]}
     words_of_row = f"the row's {len(plain[0])} numbers"
-    inked = [{j for j, ink in enumerate(rows[row]) if ink > 0.3} for rows in images.values()]
+    inked = [{j for j, tenth in enumerate(_tenths(rows[row])) if tenth != "0"} for rows in images.values()]
     both = inked[0] & inked[1]
     description = (
         f"A handwritten digit and the same digit two pixels further right. Of the {len(plain[0])} numbers in "
-        f"the marked row {len(inked[0])} hold ink, before and after; {len(both)} of them are the same. "
+        f"the marked row {len(inked[0])} hold ink, before and after; {len(both)} places hold ink both times. "
         + " ".join(f"{name}: {' '.join(_tenths(rows[row]))}." for name, rows in images.items())
     )
 
