@@ -10,7 +10,7 @@ from tests.notebooks import companions, template
 from tests.notebooks.page import Book, Page, describe, tags
 from tests.notebooks.rules import Rule
 
-MOST_WORDS, MOST_CELLS, LEAST_DRAWINGS = 1_800, 20, 2
+MOST_WORDS, MOST_CELLS, LEAST_DRAWINGS = 1_850, 20, 2
 FIRST_SECTION = re.compile(r"^## ", re.MULTILINE)
 END_OF_CORE = re.compile(r"^## What you learned\s*$", re.MULTILINE)
 FOLDED = re.compile(r"^:::\{admonition\} (?:Aside|In one minute)\b.*?^:::$", re.MULTILINE | re.DOTALL)

@@ -327,7 +327,7 @@ BROKEN = [
     ("first_screen", "shows its code", tag("draw(1)")),
     ("folded_boxes", "is not folded", replace(":class: dropdown aside", ":class: aside")),
     ("folded_boxes", "too little", replace("Aside: why it is one", "Aside: this")),
-    ("core_path", "words", replace("An example.", "word " * 1_801)),
+    ("core_path", "words", replace("An example.", "word " * 1_851)),
     ("core_path", "visible cells", lambda n: add_cells(n, 31)),
     ("drawings", "1 drawings", change("draw(1)", outputs=[])),
     ("quoted_code", "stands in no cell", replace("z = 3\n```", "z = 4\n```")),
