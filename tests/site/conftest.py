@@ -109,7 +109,9 @@ class Tab:
             self.visit.outside.append(request.url)
 
     def hear_console(self, message) -> None:
-        if message.type in ("error", "warning"):
+        # Whether that is said depends on how long the test looks at the page.
+        early = "preload but not used within a few seconds" in message.text
+        if message.type in ("error", "warning") and not early:
             self.note(f"console {message.type}: {message.text}")
 
     def hear_answer(self, answer) -> None:

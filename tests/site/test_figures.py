@@ -124,7 +124,7 @@ def test_on_paper_a_figure_is_light_also_from_a_dark_page(visit):
 
 @pytest.mark.parametrize("width", [360, 1440])
 def test_a_figure_is_enlarged_closed_by_escape_and_gives_the_focus_back(visit, width):
-    opened = visit(PAGE, width=width)
+    opened = visit(PAGE.replace("chapter", "laboratory"), width=width)
     page = opened.page
     figure = page.locator("figure:has(img):has(.tformer-files)").first
     button = figure.get_by_role("button", name="Enlarge")

@@ -350,7 +350,7 @@ SIZE = """() => {
     screens: document.scrollingElement.scrollHeight / innerHeight,
   };
 }"""
-MOST_NODES, MOST_FOLDS, MOST_SCREENS = 15_000, 20, 18.0
+MOST_NODES, MOST_FOLDS, MOST_SCREENS = 15_000, 20, 20.0
 
 
 @pytest.mark.parametrize("path", notebook_pages())
