@@ -151,7 +151,7 @@ def test_a_figure_is_enlarged_closed_by_escape_and_gives_the_focus_back(visit, w
 
 @pytest.mark.parametrize("kind", ["SVG", "PNG"])
 def test_a_figure_is_saved_under_a_name(visit, kind):
-    page = visit(PAGE).page
+    page = visit(PAGE.replace("chapter", "laboratory")).page
     with page.expect_download() as download:
         page.locator("figure:has(img) .tformer-files").first.get_by_text(kind, exact=True).click()
     stem, ending = download.value.suggested_filename.rsplit(".", 1)
