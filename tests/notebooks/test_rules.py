@@ -328,7 +328,7 @@ BROKEN = [
     ("folded_boxes", "is not folded", replace(":class: dropdown aside", ":class: aside")),
     ("folded_boxes", "too little", replace("Aside: why it is one", "Aside: this")),
     ("core_path", "words", replace("An example.", "word " * 1_851)),
-    ("core_path", "visible cells", lambda n: add_cells(n, 31)),
+    ("core_path", "visible cells", lambda n: add_cells(n, 21)),
     ("drawings", "1 drawings", change("draw(1)", outputs=[])),
     ("quoted_code", "stands in no cell", replace("z = 3\n```", "z = 4\n```")),
 ]

@@ -14,6 +14,7 @@ import tformer_dark
 import tformer_figures
 
 PAGE = "book/positions/chapter.html"
+LABORATORY = "book/positions/laboratory.html"  # its first figure waits for no answer
 NAME = re.compile(r"fig-05-\d+-[a-z0-9-]+")
 SHOWN = "[...document.querySelectorAll('.tformer-figure img')].filter(i => i.offsetParent)"
 BLUE = "#0072b2"
@@ -124,7 +125,7 @@ def test_on_paper_a_figure_is_light_also_from_a_dark_page(visit):
 
 @pytest.mark.parametrize("width", [360, 1440])
 def test_a_figure_is_enlarged_closed_by_escape_and_gives_the_focus_back(visit, width):
-    opened = visit(PAGE.replace("chapter", "laboratory"), width=width)
+    opened = visit(LABORATORY, width=width)
     page = opened.page
     figure = page.locator("figure:has(img):has(.tformer-files)").first
     button = figure.get_by_role("button", name="Enlarge")
@@ -151,7 +152,7 @@ def test_a_figure_is_enlarged_closed_by_escape_and_gives_the_focus_back(visit, w
 
 @pytest.mark.parametrize("kind", ["SVG", "PNG"])
 def test_a_figure_is_saved_under_a_name(visit, kind):
-    page = visit(PAGE.replace("chapter", "laboratory")).page
+    page = visit(LABORATORY).page
     with page.expect_download() as download:
         page.locator("figure:has(img) .tformer-files").first.get_by_text(kind, exact=True).click()
     stem, ending = download.value.suggested_filename.rsplit(".", 1)

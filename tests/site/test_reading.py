@@ -12,6 +12,7 @@ from docutils.utils import new_document
 from tests.site.pages import ROOT, chapter_pages, eventually, exercise_pages, toc_pages
 
 CHAPTER = "book/attention/chapter.html"
+LABORATORY = "book/attention/laboratory.html"  # has more claims
 EXERCISES = "book/attention/exercises.html"
 PREVIEW = ".tformer-preview:not([hidden])"
 
@@ -444,7 +445,7 @@ def test_what_a_finger_touches_is_high_enough(visit):
 
 
 def test_on_a_phone_a_claim_s_mark_stands_at_the_end_of_what_it_is_of(visit):
-    page = visit(CHAPTER.replace("chapter", "laboratory"), width=360, height=700).page
+    page = visit(LABORATORY, width=360, height=700).page
     places = page.locator(".tformer-claims:not([open])").evaluate_all("""all => all.filter(
       (fold) => fold.checkVisibility(), // not those that a figure's caption opens
     ).map((fold) => {

@@ -193,8 +193,9 @@ class Reader:
             "**Run the next cell first.** It imports what the others need; where the book is not installed, "
             "as in Colab, it installs it, which takes a minute and a network."
         )
-        reading = f" It takes about {chapter.minutes} minutes to read, pencil in hand."
-        reading *= kind(self.docname) == "chapter"
+        reading = ""
+        if kind(self.docname) == "chapter":
+            reading = f" It takes about {chapter.minutes} minutes to read, pencil in hand."
         answers = any("answer" in c["metadata"].get("tags", []) for c in self.source["cells"])
         if answers:
             start += (
