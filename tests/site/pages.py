@@ -20,6 +20,15 @@ OPEN_ALL = """() => {
 }"""
 
 
+# A link that goes to words of the page as the browser's own search does, where no key is pressed.
+GO_TO_WORDS = """words => {
+  const go = Object.assign(document.createElement('a'), {
+    id: 'go', textContent: 'go', href: `#:~:text=${encodeURIComponent(words)}` });
+  go.style.cssText = 'position: fixed; inset: 50% auto auto 0; z-index: 9999';
+  document.body.append(go);
+}"""
+
+
 def toc_pages() -> list[str]:
     """The pages of _toc.yml, in order, as paths in the site."""
     toc = yaml.safe_load((ROOT / "_toc.yml").read_text("utf8"))

@@ -1,14 +1,16 @@
 """What is closed is not in the document: it comes in when it is opened, and is then like all else."""
 
+import re
 import sys
 
 import lxml.html
 import pytest
 from sphinx.errors import ExtensionError
 
-from tests.site.pages import ROOT, eventually
+from tests.site.pages import GO_TO_WORDS, ROOT, eventually
 
 CHAPTER = "book/attention/chapter.html"
+LABORATORY = "book/attention/laboratory.html"
 EXERCISES = "book/attention/exercises.html"
 NESTED = "//details[contains(@class, 'solution')]//details[@class='tformer-claims']//tr/@id"
 
@@ -69,10 +71,11 @@ OPEN_AROUND = """row => {
 }"""
 
 
+@pytest.mark.parametrize("width", [1280, 360])
 @pytest.mark.parametrize("how", ["address", "hash", "link"])
-def test_a_link_opens_all_that_its_target_is_folded_in(site, visit, how):
+def test_a_link_opens_all_that_its_target_is_folded_in(site, visit, how, width):
     name = nested(site)
-    seen = visit(CHAPTER + f"#{name}" * (how == "address"))
+    seen = visit(CHAPTER + f"#{name}" * (how == "address"), width=width)
     page, row = seen.page, seen.page.locator(f"[id='{name}']")
     if how != "address":
         assert row.count() == 0
@@ -105,7 +108,7 @@ def test_a_fold_is_filled_before_it_is_painted(visit):
     seen = page.evaluate(
         """async () => {
           const fold = document.querySelector('details.tformer-claims');
-          const before = fold.childElementCount;
+          const before = fold.querySelectorAll(':scope > :not(.tformer-words)').length;
           fold.querySelector('summary').click();
           await null;
           return [before, fold.open, fold.querySelectorAll('tr').length > 1];
@@ -144,7 +147,8 @@ def test_formulas_links_and_folds_that_come_in_are_like_all_others(visit):
     page = visit(EXERCISES).page
     exercise = page.locator("section.exercise").first
     inner = exercise.locator("details.solution")
-    assert inner.evaluate("fold => fold.childElementCount") == 1  # closed, and so not in the document
+    held = inner.locator("> :not(summary, .tformer-words)")
+    assert held.count() == 0  # closed, and so not in the document
     assert seen.problems == []
 
 
@@ -154,6 +158,41 @@ def test_the_browser_s_own_search_finds_what_is_closed(visit):
     page.keyboard.press("Control+f")
     assert page.evaluate("document.querySelectorAll('*').length") > 1.2 * few
     assert page.locator("article details:not([data-try])[open]").count() == 0
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+@pytest.mark.parametrize(
+    ("path", "fold"),
+    [
+        (EXERCISES, "section.exercise details.solution"),
+        (LABORATORY, ".tformer-code-below > details"),  # takes no room while it is closed
+    ],
+)
+def test_a_search_without_a_key_finds_what_is_closed(visit, path, fold, width):
+    seen = visit(path, width=width)
+    page = seen.page
+    lines = page.locator(f"{fold} > .tformer-words > *")
+    eventually(page, lambda: lines.count() > 0)
+    phrases = (re.search(r"(?<!\S)[a-z]+(?: [a-z]+){3,}(?!\S)", text) for text in lines.all_text_contents())
+    words = next(filter(None, phrases))[0]
+    found = page.locator("details[open] :is(p, pre)", has_text=words).last
+    assert found.count() == 0
+    page.evaluate(GO_TO_WORDS, words)
+    page.click("#go")
+    eventually(page, lambda: found.count() and 0 < found.bounding_box()["y"] < 900)
+    assert seen.problems == []
+
+
+def test_words_of_what_is_closed_come_and_go_with_it(visit):
+    page = visit(EXERCISES).page
+    solution = page.locator("details.solution:visible").first
+    words = solution.locator("> .tformer-words")
+    eventually(page, lambda: words.count() == 1)
+    assert words.locator("> *").first.bounding_box()["height"] == 0
+    solution.locator("> summary").click()
+    assert words.count() == 0
+    nodes = page.evaluate("document.querySelectorAll('.tformer-words *').length")
+    assert nodes < 300  # a fold's nodes are some fifty times as many
 
 
 def test_words_that_were_searched_for_are_marked_when_they_come_in(visit):

@@ -13,6 +13,7 @@ import lxml.html
 import pytest
 import yaml
 from chapters import by_docname, chapters
+from PIL import Image
 from sphinx.util.inventory import InventoryFile
 
 import tformer_book
@@ -146,8 +147,14 @@ def test_social_cards_have_their_metadata(site, path):
     assert not re.search(r"[\\${}]", tags["og:description"]), "raw TeX in og:description"
     address = re.sub(r"github\.com/([^/]+)/", r"\1.github.io/", repository()) + "/"
     assert tags["og:url"] == urljoin(address, path)
-    image = tags["og:image"].removeprefix(address)
-    assert (site / image).stat().st_size > 1000
+    image = site / tags["og:image"].removeprefix(address)
+    chapter = by_docname().get(path.removesuffix(".html"))  # has a card of its own
+    card = f"cards/{chapter.name}.png" if chapter else "card.png"
+    assert image == site / "_static" / card
+    assert (f"Chapter {chapter.number}: " if chapter else "matrix") in tags["og:image:alt"]
+    with Image.open(image) as picture:
+        assert picture.size == (1200, 630)
+    assert image.stat().st_size < 20_000
 
 
 def repository() -> str:

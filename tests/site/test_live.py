@@ -902,17 +902,6 @@ def test_bars_and_dots_are_dragged_where_they_stand(play):
     assert int(days.get_by_label("GPUs", exact=True).get_attribute("aria-valuetext").replace(",", "")) > 100
 
 
-@pytest.mark.parametrize("motion", ["no-preference", "reduce"])
-def test_bars_glide_unless_motion_is_unwanted(visit, motion):
-    page = visit("book/play.html#try=the-cache").page
-    page.emulate_media(reduced_motion=motion)
-    figure = page.locator('details[data-try="the-cache"]')
-    figure.locator(".tl-said:not(:empty)").wait_for(timeout=20_000)
-    runs = """e => { e.change({ N: 100000 });
-        return e.querySelector('[data-key="Llama 3 8B"]').getAnimations().length; }"""
-    assert figure.locator("tformer-live").evaluate(runs) == (motion == "no-preference")
-
-
 def test_a_link_on_the_same_page_changes_the_state(play):
     page = play(name="soft-dictionary").page
     page.evaluate("() => { location.hash = '#try=soft-dictionary&q=10.5'; }")
@@ -1895,26 +1884,53 @@ def test_what_an_exercise_begins_with_is_nobodys_doing(visit):
     assert done.count() == 1
 
 
-@pytest.mark.parametrize("motion", ["reduce", "no-preference"])
-def test_weights_arrive_by_a_short_motion_where_motion_is_wanted(play, motion):
-    figure = play(name="sampler").page.locator('details[data-try="sampler"]')
-    page = figure.page
-    page.emulate_media(reduced_motion=motion)
-    at_once = figure.evaluate("""e => {
-      const slider = e.querySelectorAll('input[type=range]')[1];
-      slider.value = 3;
-      slider.dispatchEvent(new Event('input'));
-      return e.querySelectorAll('svg rect')[6].getAttribute('height');
-    }""")
-    bar = figure.locator("svg rect").nth(6)  # of the fourth letter, which is cut off
-    at_rest = "0"
-    assert (at_once == at_rest) == (motion == "reduce")
-    eventually(page, lambda: bar.get_attribute("height") == at_rest)
-    rest = """e => new Promise((done) => {
-      const first = e.querySelector('svg rect');
-      requestAnimationFrame(() => requestAnimationFrame(() => done(first.isConnected)));
-    })"""
-    eventually(page, lambda: figure.evaluate(rest))  # and then nothing is drawn any more
+# Something that a reader changes in one step, and sees.
+STEPS = {
+    "soft-dictionary": {"q": 12},
+    "the-root": {"log": 9},
+    "attention-by-hand": {"step": 4, "x": "1,0,2,1,0,1,1,1"},
+    "two-heads": {"a": 60, "b": 10},
+    "rotary-clocks": {"n": 15, "s": 12},
+    "the-machine": {"M": 40},
+    "the-cache": {"cache": True, "written": 5},
+    "attention-explorer": {"head": 1},
+    "sampler": {"topK": 3},
+    "online-softmax": {"seen": 4},
+    "induction-explorer": {"step": 3},
+    "patching-board": {"item": "1"},
+    "calculator": {"stage": "2"},
+    "live-model": {"head": 0},
+}
+LOOKS = """e => JSON.stringify([...e.querySelectorAll('.tl-stage *')].map((node) => {
+  const [one, before] = [getComputedStyle(node), getComputedStyle(node, '::before')];
+  const styles = ['d', 'x', 'y', 'width', 'height', 'cx', 'cy', 'fill', 'fillOpacity', 'strokeWidth',
+    'opacity', 'backgroundColor', 'transform'].map((name) => one[name]);
+  return [...styles, before.width, ...['d', 'x2', 'y2'].map((name) => node.getAttribute(name))];
+}))"""
+AT_REST = """e => new Promise((done) => {
+  const first = e.querySelector('.tl-stage svg *');
+  const rests = () => first.isConnected && !e.getAnimations({ subtree: true }).length;
+  requestAnimationFrame(() => requestAnimationFrame(() => done(rests())));
+})"""
+
+
+@pytest.mark.parametrize("how", ["a press", "a press without motion", "a drag"])
+@pytest.mark.parametrize("name", FIGURES)
+def test_what_is_drawn_arrives_by_a_motion_and_what_is_said_at_once(play, name, how):
+    page = play(PAGES[name], name).page
+    page.emulate_media(reduced_motion="reduce" if "without" in how else "no-preference")
+    figure = page.locator(f'details[data-try="{name}"] tformer-live')
+    eventually(page, lambda: figure.evaluate(AT_REST))
+    before = figure.evaluate(LOOKS)
+    if how == "a drag":
+        page.evaluate("() => dispatchEvent(new PointerEvent('pointermove', { buttons: 1 }))")
+    change = f"(e, step) => {{ e.change(step); return [({LOOKS})(e), e.said.textContent]; }}"
+    drawn, said = figure.evaluate(change, STEPS[name])
+    eventually(page, lambda: figure.evaluate(AT_REST))
+    rest = figure.evaluate(LOOKS)
+    assert rest != before
+    assert (drawn != rest) == (how == "a press")
+    assert figure.locator(".tl-said").text_content() == said
 
 
 def drag(page, start: tuple[float, float], end: tuple[float, float]) -> None:

@@ -5,7 +5,7 @@ import sys
 import pytest
 from questions import questions
 
-from tests.site.pages import ROOT, eventually
+from tests.site.pages import GO_TO_WORDS, ROOT, eventually
 
 PAGE = "book/attention/chapter.html"
 ASKED = "book/attention/laboratory.html"  # the page of the self-test
@@ -72,7 +72,9 @@ def test_a_question_of_another_chapter_says_of_which(visit):
     assert box.locator(".chosen.right").count() == 1
 
 
-@pytest.mark.parametrize("how", ["an answer", "the button", "an address", "the browser's search"])
+@pytest.mark.parametrize(
+    "how", ["an answer", "the button", "an address", "the browser's search", "a phone's"]
+)
 def test_what_tells_the_answer_is_veiled_until(visit, how):
     page = visit(PAGE).page
     held = page.locator(f"#q-{PREDICT} + .veil > .veil-held")
@@ -88,6 +90,9 @@ def test_what_tells_the_answer_is_veiled_until(visit, how):
         page.locator(f"#q-{PREDICT} + .veil").get_by_role("button", name="show it").click()
     elif how == "an address":
         page.evaluate("location.hash = 'fig-attention-day'")
+    elif how == "a phone's":
+        page.evaluate(GO_TO_WORDS, "the mean of the day")
+        page.click("#go")
     else:
         page.keyboard.press("Control+f")
     eventually(page, lambda: veiled.count() == 0)

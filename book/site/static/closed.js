@@ -19,13 +19,18 @@ window.tformerClosed = (() => {
     return nodes;
   };
 
-  // The nodes of a text; folds among them that are closed hold their own, the innermost first.
-  const read = (text) => {
+  const parse = (text) => {
     const template = document.createElement("template");
     template.innerHTML = text;
-    const folds = template.content.querySelectorAll("details:not([open], [data-try], [data-answers])");
-    for (const fold of [...folds].reverse()) takeOut(fold);
     return template.content;
+  };
+
+  // The nodes of a text; folds among them that are closed hold their own, the innermost first.
+  const read = (text) => {
+    const content = parse(text);
+    const folds = content.querySelectorAll("details:not([open], [data-try], [data-answers])");
+    for (const fold of [...folds].reverse()) takeOut(fold);
+    return content;
   };
 
   const fill = (fold) => {
@@ -33,11 +38,16 @@ window.tformerClosed = (() => {
     const content = held.get(fold), nodes = typeof content === "string" ? read(content) : content;
     held.delete(fold);
     const old = known.has(nodes);
+    fold.querySelector(":scope > .tformer-words")?.remove();
     fold.append(nodes);
     if (!old && fold.isConnected) for (const work of works) work(fold);
+    soon(); // for the folds in it
   };
 
-  const putAway = (fold) => known.add(takeOut(fold));
+  const putAway = (fold) => {
+    known.add(takeOut(fold));
+    soon();
+  };
 
   // A fold and those around it, from the outside in.
   const reach = (fold) => {
@@ -74,6 +84,55 @@ window.tformerClosed = (() => {
     while (held.size) for (const fold of [...held.keys()]) reach(fold);
   };
 
+  // --- The browser's own search. A phone's begins without a key, and so does a menu's: it finds the words of what is
+  // closed, each block's as one text that is never laid out (`hidden="until-found"`), and asks for the block itself.
+  const BLOCKS = "p, li, pre, tr, dt, dd, figcaption, caption, summary, h2, h3, h4";
+  const blocks = (root) => [...root.querySelectorAll(BLOCKS)].filter((one) => !one.querySelector(BLOCKS));
+  const words = (block) => { // nobody searches for what a formula says to a screen reader
+    const copy = block.cloneNode(true);
+    for (const formula of copy.querySelectorAll("mjx-container")) formula.replaceWith(" ");
+    return copy.textContent;
+  };
+  const reveals = new WeakMap();
+  const findable = (place, root, reveal) => {
+    if (!("onbeforematch" in place)) return;
+    const list = place.appendChild(document.createElement("div"));
+    list.className = "tformer-words";
+    reveals.set(list, reveal);
+    for (const block of blocks(root)) {
+      const line = list.appendChild(document.createElement("div"));
+      line.setAttribute("hidden", "until-found");
+      line.textContent = words(block);
+    }
+  };
+  document.addEventListener("beforematch", ({ target }) => {
+    const list = target.closest(".tformer-words");
+    if (list) reveals.get(list)(target.textContent);
+  });
+
+  // In a fold that was found it leads to the block with these words, which may be in a fold within.
+  const reveal = (fold, found) => {
+    reach(fold);
+    for (let inner; (inner = [...held.keys()].find((one) => fold.contains(one)));) fill(inner);
+    const block = blocks(fold).find((one) => words(one) === found) ?? fold;
+    for (let one = block; one; one = one.parentElement?.closest("details")) if (one.nodeName === "DETAILS") one.open = true;
+    block.scrollIntoView({ block: "center" });
+  };
+  const idle = window.requestIdleCallback ?? setTimeout;
+  let waits = false;
+  const put = () => {
+    const fold = [...held.keys()].find((one) => one.isConnected && !one.querySelector(":scope > .tformer-words"));
+    waits = Boolean(fold) && "onbeforematch" in fold;
+    if (!waits) return;
+    const content = held.get(fold);
+    findable(fold, typeof content === "string" ? parse(content) : content, (found) => reveal(fold, found));
+    idle(put); // one at a time: nobody is to wait for it
+  };
+  const soon = () => {
+    if (!waits) idle(put);
+    waits = true;
+  };
+
   const each = (work) => {
     works.push(work);
     work(document);
@@ -103,8 +162,9 @@ window.tformerClosed = (() => {
     const goes = performance.getEntriesByType("navigation")[0]?.type === "navigate";
     addEventListener("load", () => arrive(goes)); // what is above it has its size
   }
+  addEventListener("load", soon);
 
-  // The browser's own search finds what is in the document, and opens the fold that it is in.
+  // A search that begins with a key finds what is closed itself, with its formulas.
   addEventListener("keydown", (event) => {
     const key = event.key.toLowerCase();
     if (key === "f3" || ((event.ctrlKey || event.metaKey) && (key === "f" || key === "g"))) fillAll();
@@ -130,5 +190,7 @@ window.tformerClosed = (() => {
     }
   });
 
-  return { each, fill, fillAll, find, open, putAway };
+  const isFull = (fold) => !held.has(fold);
+
+  return { each, fill, fillAll, find, findable, isFull, open, putAway };
 })();

@@ -15,7 +15,7 @@
   };
 
   const open = fold => {
-    const within = fold.childElementCount > 1;
+    const within = tformerClosed.isFull(fold);
     tformerClosed.fill(fold);
     if (!within) undo.push(() => tformerClosed.putAway(fold));
     set(fold, "open", true);

@@ -72,12 +72,18 @@
     const made = {
       held,
       put: () => {
+        made.lift(); // it may be there
         held.inert = true;
         all.append(cover);
+        tformerClosed.findable(all, held, () => {
+          made.lift();
+          held.scrollIntoView({ block: "center" });
+        });
       },
       lift: () => {
         held.inert = false;
         cover.remove();
+        all.querySelector(":scope > .tformer-words")?.remove();
       },
     };
     veils.push(made);

@@ -1,6 +1,6 @@
 // Chapters 7, 9, 10: recorded weights of the book's own models; pick a head and a place, silence the head.
 (() => {
-  const { define, html, svg, text, rect, colour, shade, number, quoted, list } = window.TformerLive;
+  const { define, html, svg, text, rect, each, colour, shade, number, quoted, list } = window.TformerLive;
   const { sum } = window.TformerMaths;
   const MAPS = window.TformerMaps;
   const NAMES = [["BERT", "BERT"], ["translator", "Translator"], ["ViT", "Vision transformer"]];
@@ -122,8 +122,6 @@
         const most = Math.max(...read);
         const key = state.key >= 0 && state.key < read.length ? Math.round(state.key) : -1;
         const stop = (s, first) => (s === (key < first ? first : key) ? "0" : "-1");
-        const held = document.activeElement?.dataset?.key;
-        const back = (group) => held != null && group.contains(document.activeElement);
         const image = Boolean(example.pixels);
         words.hidden = image;
         picture.style.display = image ? "" : "none";
@@ -131,26 +129,24 @@
           const side = Math.min(width, width < 480 ? 132 : 230);
           const cell = side / 28;
           const step = side / 4;
-          const focused = back(picture);
+          const focused = picture.contains(document.activeElement) ? document.activeElement.dataset.key : null;
+          const strong = ui.arrive("frames", read.slice(1).map((a) => a / most));
           patches(side, side,
             rect(0, 0, side, side, { fill: "#000" }),
             Array.from(example.pixels, (ink, i) => ink !== "0" && rect((i % 28) * cell, Math.floor(i / 28) * cell, cell + 0.3, cell + 0.3, { fill: "#fff", opacity: Number(ink) / 9 })),
-            read.slice(1).map((a, s) => svg("rect", {
+            strong.map((opacity, s) => svg("rect", {
               x: (s % 4) * step + 3, y: Math.floor(s / 4) * step + 3, width: step - 6, height: step - 6, fill: "none",
-              stroke: colour("weights"), "stroke-width": 5, opacity: a / most })),
+              stroke: colour("weights"), "stroke-width": 5, opacity })),
             read.slice(1).map((a, s) => svg("rect", {
               x: (s % 4) * step + 0.5, y: Math.floor(s / 4) * step + 0.5, width: step - 1, height: step - 1, fill: "transparent", class: "tl-part",
               role: "button", tabindex: stop(s + 1, 1), "data-key": s + 1, "aria-pressed": s + 1 === key, "aria-label": `patch ${s + 1}: ${share(a)}` })));
-          if (focused) picture.querySelector(`[data-key="${held}"]`)?.focus();
+          if (focused != null) picture.querySelector(`[data-key="${focused}"]`)?.focus();
         } else {
-          const focused = document.activeElement?.dataset?.row;
-          asks.replaceChildren(...example.asks.map((w, n) => html("button", {
-            type: "button", "data-row": n, "aria-pressed": n === row, onclick: () => ui.change({ row: n }) }, seen(w))));
-          if (focused != null) asks.querySelector(`[data-row="${focused}"]`)?.focus();
-          const kept = back(reads);
-          reads.replaceChildren(...example.reads.map((w, s) => html("button", { type: "button", style: shade(read[s] / most), title: percent(read[s]),
-            tabindex: stop(s, 0), "data-key": s, "aria-pressed": s === key }, seen(w), html("span", { class: "tl-hidden" }, ` ${percent(read[s])}`))));
-          if (kept) reads.querySelector(`[data-key="${held}"]`)?.focus();
+          each(asks, example.asks, (n) => html("button", { type: "button", "data-row": n, onclick: () => ui.change({ row: n }) }),
+            (w, n) => [{ "aria-pressed": n === row }, seen(w)]);
+          each(reads, example.reads, (s) => html("button", { type: "button", "data-key": s }),
+            (w, s) => [{ style: shade(read[s] / most), title: percent(read[s]), tabindex: stop(s, 0), "aria-pressed": s === key },
+              seen(w), html("span", { class: "tl-hidden" }, ` ${percent(read[s])}`)]);
         }
         const at = example.asked.indexOf(row);
         const before = example.answers[""][Math.max(0, at)];

@@ -92,27 +92,29 @@
           const unit = Math.min(across / (east - west), high / (north - south));
           plane = { across, high, unit, cx: across / 2 - (unit * (west + east)) / 2, cy: high / 2 + (unit * (south + north)) / 2 };
         }
-        const { unit, cx, cy } = plane;
+        const [unit, cx, cy, ...arrived] = ui.arrive("plane", [plane.unit, plane.cx, plane.cy, ...tokens.flat(), ...output]);
+        const drawn = [0, 2, 4, 6, 8].map((i) => arrived.slice(i, i + 2));
+        const out = drawn.pop();
         const at = ([a, b]) => [cx + unit * a, cy - unit * b];
         const share = ui.arrive("weights", step >= 3 ? weights : words.map(() => 0));
-        const q = tokens[n];
-        const out = (s) => step >= 2 && masked[s] === -Infinity;
+        const q = drawn[n];
+        const hidden = (s) => step >= 2 && masked[s] === -Infinity;
         draw(across, high,
           line(0, cy, across, cy, { opacity: 0.3 }), line(cx, 0, cx, high, { opacity: 0.3 }),
-          step < 2 && dot(q, q) > 0 && tokens.map((k) => { // a product is how far a key goes along the query
+          step < 2 && dot(q, q) > 0 && drawn.map((k) => { // a product is how far a key goes along the query
             const [[fx, fy], [kx, ky]] = [at(q.map((v) => (v * dot(q, k)) / dot(q, q))), at(k)];
             return [line(kx, ky, fx, fy, { "stroke-dasharray": "3 3", opacity: 0.6 }), svg("circle", { cx: fx, cy: fy, r: 3, fill: "currentColor" })];
           }),
-          tokens.map((k, s) => {
+          drawn.map((k, s) => {
             const [kx, ky] = at(k);
-            return svg("g", { opacity: out(s) ? 0.3 : 1 },
+            return svg("g", { opacity: hidden(s) ? 0.3 : 1 },
               line(cx, cy, kx, ky, { stroke: colour(s === n ? "query" : "key"), "stroke-width": 2 + 12 * share[s], "stroke-linecap": "round" }),
               svg("circle", { cx: kx, cy: ky, r: 5, fill: colour(s === n ? "query" : "key") }));
           }),
           step === 4 && [
-            svg("circle", { cx: at(output)[0], cy: at(output)[1], r: 8, fill: colour("value"), stroke: "var(--pst-color-background)", "stroke-width": 2 }),
+            svg("circle", { cx: at(out)[0], cy: at(out)[1], r: 8, fill: colour("value"), stroke: "var(--pst-color-background)", "stroke-width": 2 }),
             svg("circle", { cx: 8, cy: high - 9, r: 6, fill: colour("value") }), text(20, high - 4, "output", { anchor: "start", size: 13 })],
-          tokens.map((k, s) => {
+          drawn.map((k, s) => {
             const [kx, ky] = at(k);
             const side = kx > across - 60 ? "end" : kx < 60 ? "start" : k[0] < 0 ? "end" : "start";
             return [

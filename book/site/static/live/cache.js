@@ -55,7 +55,7 @@
           text(left - 6, t * high + 14, word, { anchor: "end", size: 13, opacity: t < T ? 1 : 0.75 }),
           words.slice(0, t + 1).map((_, n) => {
             const now = t < T && (!cache || n === t);
-            return rect(left + n * step + 1, t * high + 2, step - 2, high - 3, { rx: 3, fill: now ? colour("key") : "none", stroke: "currentColor",
+            return rect(left + n * step + 1, t * high + 2, step - 2, high - 3, { rx: 3, fill: colour("key"), "fill-opacity": now ? 1 : 0, stroke: "currentColor",
               "stroke-dasharray": now ? null : "3 3", opacity: t < T ? 1 : 0.25, "data-key": `${t} ${n}` });
           })]);
         // The counts stand in the free corner above the stairs.

@@ -122,9 +122,9 @@
           text(0, 140, `The training: ${time(days)}`, { anchor: "start", size: 13, "font-weight": 600 }),
           line(0, 167, width, 167, { opacity: 0.5 }),
           DAYS.map(([day, name]) => [line(at(day), 161, at(day), 173, { opacity: 0.7 }), text(at(day), 192, `${narrow ? "" : day === 1 / 24 ? "an " : "a "}${name}`, { size: 13 })]),
-          stated && line(at(stated), 151, at(stated), 183, { "stroke-width": 3 }),
+          stated && rect(at(stated) - 1.5, 151, 3, 32, { fill: "currentColor", "data-key": "stated" }),
           stated && text(width, 140, narrow ? "line: as stated" : "line: as its authors state", { anchor: "end", size: 13 }),
-          svg("circle", { cx: at(days), cy: 167, r: 9, fill: colour("query"), stroke: "var(--pst-color-background)", "stroke-width": 2, class: "tl-grip" }));
+          svg("circle", { cx: at(days), cy: 167, r: 9, fill: colour("query"), stroke: "var(--pst-color-background)", "stroke-width": 2, class: "tl-grip", "data-key": "days" }));
         const count = sum(Object.values(parameters(run.c)));
         const hours = 24 * gpus * days;
         const asRun = !again && state.N === run.N && state.tokens === run.tokens / 1e9 && state.gpu === run.gpu;

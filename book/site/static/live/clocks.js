@@ -53,7 +53,9 @@
         const cell = width / across;
         const r = across === 4 ? Math.min(62, cell / 2 - 16) : 45;
         const high = 2 * r + 32 + (across === 4 ? 30 : 0); // on a phone the table has the products
-        const [q, k] = [rotate(query, n, BASE), rotate(key, s, BASE)];
+        const turned = (places) => [rotate(query, places[0], BASE), rotate(key, places[1], BASE)];
+        const [q, k] = turned([n, s]);
+        const hands = turned(ui.arrive("places", [n, s]));
         const w = speeds(D, BASE);
         const shares = w.map((_, i) => dot(q.slice(2 * i, 2 * i + 2), k.slice(2 * i, 2 * i + 2)));
         tips = [];
@@ -72,7 +74,7 @@
             return [
               svg("circle", { cx, cy, r, fill: "none", stroke: "currentColor", opacity: 0.5 }),
               path([[cx + r, cy], [cx + r - 7, cy]], { opacity: 0.6 }),
-              hand(cx, cy, q.slice(2 * i, 2 * i + 2), "query", speed), hand(cx, cy, k.slice(2 * i, 2 * i + 2), "key", speed, "7 8"),
+              hand(cx, cy, hands[0].slice(2 * i, 2 * i + 2), "query", speed), hand(cx, cy, hands[1].slice(2 * i, 2 * i + 2), "key", speed, "7 8"),
               text(cx, cy + r + 20, `${number(speed, 3).replace(/0+$/, "").replace(/\.$/, "")} rad a place`, { size: 13 }),
               across === 4 && text(cx, cy + r + 40, `qᵀk: ${number(shares[i])}`, { size: 13 })];
           }));

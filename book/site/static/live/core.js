@@ -10,6 +10,7 @@
       } else if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
       else if (value === true) node.setAttribute(name, "");
       else if (value !== false && value != null) node.setAttribute(name, value);
+      else node.removeAttribute(name);
     }
     node.append(...children.flat().filter((child) => child != null && child !== false));
     return node;
@@ -49,21 +50,31 @@
     ? `background: color-mix(in srgb, ${colour("weights")} ${Math.round(100 * share)}%, transparent)`
     : `background: color-mix(in srgb, ${colour("weights")} ${Math.round(50 + 50 * share)}%, var(--pst-color-background)); color: ${colour("on-weights")}`);
 
-  // What has a `data-key` glides from where it stood in the picture before, unless motion is unwanted.
-  const GLIDES = ["x", "y", "width", "height", "cx", "cy", "strokeWidth", "fillOpacity"];
-  const still = matchMedia("(prefers-reduced-motion: reduce)");
+  // A child for each item, which `looks` gives attributes and content. Those that stand there stay: they keep the focus,
+  // and what changes of their style is a transition.
+  const each = (parent, items, make, looks) => {
+    while (parent.childElementCount > items.length) parent.lastElementChild.remove();
+    while (parent.childElementCount < items.length) parent.append(make(parent.childElementCount));
+    [...parent.children].forEach((child, i) => {
+      const [attributes, ...content] = looks(items[i], i);
+      child.replaceChildren();
+      fill(child, attributes, ...content);
+    });
+  };
+
+  // --- Motion. Texts are those of the new state at once; what is drawn goes there, in one of three ways: what has a
+  // `data-key` by `glide`, numbers that are drawn by `arrive`, what stays in the document by a transition in live.css.
+  // All three ask `still`: there is no motion where it is unwanted, and none where the next state comes at once.
+  const GLIDES = ["x", "y", "width", "height", "cx", "cy", "d", "fill", "strokeWidth", "fillOpacity", "opacity"];
+  const reduced = matchMedia("(prefers-reduced-motion: reduce)");
+  let held = false; // something follows a pointer, which is down and has moved
+  addEventListener("pointermove", (event) => { held = event.buttons > 0; }, true);
+  for (const kind of ["pointerup", "pointercancel"]) addEventListener(kind, () => { held = false; }, true);
   const stands = (node) => {
     const style = getComputedStyle(node);
     return Object.fromEntries(GLIDES.map((name) => [name, style[name]]));
   };
   const standing = (picture) => new Map([...picture.querySelectorAll("[data-key]")].map((node) => [node.dataset.key, node]));
-  const glide = (picture, change) => {
-    const before = new Map(still.matches ? [] : [...standing(picture)].map(([key, node]) => [key, stands(node)]));
-    change();
-    for (const [key, node] of standing(picture))
-      if (before.has(key)) node.animate([before.get(key), stands(node)], { duration: 220, easing: "ease-out" });
-  };
-
   let counter = 0;
 
   class Live extends HTMLElement {
@@ -180,15 +191,16 @@
       for (const control of this.controls.values()) control.show();
       const width = Math.round(this.stage.clientWidth);
       if (width < 50 || !this.draw) return; // folded
+      this.still = reduced.matches || held || width !== this.width || Boolean(this.runs?.()); // `runs`: by itself
+      this.toggleAttribute("data-still", this.still);
       if (width !== this.width) {
-        [this.width, this.lines] = [width, 0];
-        this.said.style.minHeight = "";
+        this.width = width;
+        for (const one of [this.steps, this.said]) if (one) one.style.minHeight = "";
       }
       this.said.textContent = this.draw(this.state, Math.min(width, 720)) ?? "";
       if (this.steps) this.progress();
-      // The sentence keeps the height it once had, so that buttons below it stay where they are.
-      this.lines = Math.max(this.lines, this.said.scrollHeight);
-      this.said.style.minHeight = `${this.lines}px`;
+      // Sentences keep the height they once had, so that what is below them stays where it is.
+      for (const one of [this.steps, this.said]) if (one) one.style.minHeight = `${one.scrollHeight}px`;
       for (const box of this.stage.querySelectorAll(".tl-scroll")) { // by keyboard too, if there is more than is seen
         const name = box.querySelector("caption").textContent;
         const wide = box.scrollWidth > box.clientWidth + 1;
@@ -202,11 +214,22 @@
       else hear(); // at the start there is nothing to announce
     }
 
-    // Numbers on their way from what was drawn last to what they are now; at once where motion is unwanted.
+    // What has a `data-key` goes from where it stood before the change; what was not there yet appears.
+    glide(picture, change) {
+      const before = new Map(this.still ? [] : [...standing(picture)].map(([key, node]) => [key, stands(node)]));
+      change();
+      if (!before.size) return;
+      for (const [key, node] of standing(picture)) {
+        const [from, to] = [before.get(key) ?? { opacity: 0 }, stands(node)];
+        if (Object.keys(from).some((name) => from[name] !== to[name])) node.animate([from, to], { duration: 220, easing: "ease-out" });
+      }
+    }
+
+    // Numbers on their way from what was drawn last to what they are now.
     arrive(name, wanted) {
       const now = performance.now();
       const way = this.ways.get(name);
-      if (way?.to.length !== wanted.length || still.matches) {
+      if (way?.to.length !== wanted.length || this.still) {
         this.ways.set(name, { from: wanted, to: wanted, since: -Infinity });
         return wanted;
       }
@@ -308,7 +331,7 @@
       return (width, height, ...children) => {
         picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
         picture.style.maxWidth = `${width}px`;
-        glide(picture, () => picture.replaceChildren(...children.flat(Infinity).filter((child) => child != null && child !== false)));
+        this.glide(picture, () => picture.replaceChildren(...children.flat(Infinity).filter((child) => child != null && child !== false)));
       };
     }
 
@@ -335,7 +358,7 @@
 
   window.TformerLive = {
     figures, define: (name, figure) => figures.set(name, figure),
-    html, svg, text, line, rect, path, colour, shade, number, amount, bytes, spoken, quoted, shown, letters, list,
+    html, svg, text, line, rect, path, each, colour, shade, number, amount, bytes, spoken, quoted, shown, letters, list,
   };
   customElements.define("tformer-live", Live);
 })();

@@ -70,7 +70,7 @@
           row((s, mid) => {
             const p = found.before[s];
             const most = Math.max(...p);
-            return [rect(mid - cell / 2 + 2, 30, cell - 4, 26, { rx: 4, fill: most ? `color-mix(in srgb, ${colour("key")} ${Math.round(75 * most)}%, var(--pst-color-background))` : "none", stroke: "currentColor", opacity: s > n ? 0.25 : 1 }),
+            return [rect(mid - cell / 2 + 2, 30, cell - 4, 26, { rx: 4, fill: most ? `color-mix(in srgb, ${colour("key")} ${Math.round(75 * most)}%, var(--pst-color-background))` : "none", stroke: "currentColor", opacity: s > n ? 0.25 : 1, "data-key": `note ${s}` }),
               s <= n && text(mid, 48, most > 0 ? seen[top(p)] : "–", { fill: most > 0.6 ? colour("on-key") : "currentColor" })];
           }),
           name(74, first ? "notes: the letter before, written by head 0.0" : "no notes: head 0.0 is away")];

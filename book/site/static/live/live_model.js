@@ -1,7 +1,7 @@
 // The book's own GPT in the page: it writes, and one sees what surprises it, what it expects, what each of its
 // sixteen heads reads, and in which block the next letter settles.
 (() => {
-  const { define, html, svg, text, path, colour, shade, number, spoken, shown, list } = window.TformerLive;
+  const { define, html, svg, text, each, colour, shade, number, spoken, shown, list } = window.TformerLive;
   const { nextProbabilities, softmax, random } = window.TformerMaths;
   const model = new window.TformerGPT(window.TformerModel);
   delete window.TformerModel;
@@ -92,6 +92,7 @@
       // goes to the text or changes it.
       const still = matchMedia("(prefers-reduced-motion: reduce)");
       let [writing, timer, first, last, drawn] = [0, 0, "", "", 0];
+      ui.runs = () => writing > 0;
       const draw = () => {
         const p = nextProbabilities(read().logits, ui.state);
         let u = random(ui.state.seed).even();
@@ -179,17 +180,16 @@
           box.scrollTop = box.scrollHeight; // what is written last is seen
         }
         let place = -reader.from;
-        const letters = Array.from(state.text, (letter) => {
+        each(behind, [...state.text, "\u200b"], () => html("span"), (letter) => { // behind the last one is the cursor
           const bits = model.letters.includes(letter) ? reader.steps[place++]?.bits : null;
-          return bits ? html("span", { style: `--surprise: ${Math.min(1, bits / SURE).toFixed(2)}` }, letter) : letter;
+          return [{ style: bits ? `--surprise: ${Math.min(1, bits / SURE).toFixed(2)}` : null }, letter];
         });
-        const end = html("span", {}, "\u200b");
-        behind.replaceChildren(...letters, end);
+        const end = behind.lastElementChild;
         const most = Math.max(...plain, ...p);
-        bars.replaceChildren(...order(plain).slice(0, NEXT).flatMap((i) => [
-          html("span", {}, shown(model.letters[i])),
-          html("span", { class: "tl-bar", style: `--now: ${(p[i] / most).toFixed(3)}; --plain: ${(plain[i] / most).toFixed(3)}` }),
-          html("span", {}, percent(p[i]))]));
+        each(bars, order(plain).slice(0, NEXT).flatMap((i) => [
+          [{}, shown(model.letters[i])],
+          [{ class: "tl-bar", style: `--now: ${(p[i] / most).toFixed(3)}; --plain: ${(plain[i] / most).toFixed(3)}` }],
+          [{}, percent(p[i])]]), () => html("span"), (looks) => looks);
         bars.style.left = `${Math.max(8, Math.min(end.offsetLeft, behind.clientWidth - 190))}px`;
         bars.style.top = `${end.offsetTop + end.offsetHeight + 6}px`;
         scrolled();
@@ -200,7 +200,7 @@
         strips.forEach((row, i) => row.forEach(({ bar, button: strip }, j) => {
           const weights = found.attention[i][j].slice(-STRIP);
           const most = Math.max(...weights);
-          bar.setAttribute("d", weights.map((w, s) => (w > 0.01 * most ? `M${STRIP - weights.length + s + 0.5} 24v${(-22 * w / most).toFixed(1)}` : "")).join(""));
+          bar.setAttribute("d", weights.map((w, s) => `M${STRIP - weights.length + s + 0.5} 24v-${(22 * w / most).toFixed(1)}`).join(""));
           const quiet = silent.has(`${i}:${j}`);
           strip.setAttribute("aria-pressed", i === m() && j === h());
           strip.classList.toggle("tl-silent", quiet);
@@ -210,8 +210,9 @@
         const weights = found.attention[m()][h()];
         const most = Math.max(...weights);
         // The longest text's room is kept from the start: what lies below must not move from under a finger.
-        const room = html("span", { "aria-hidden": "true", style: "visibility: hidden" }, "x".repeat(model.context - n));
-        reads.replaceChildren(...reader.ids.map((id, s) => html("span", { style: shade(weights[s] / most), title: `${number(100 * weights[s], 1)}%` }, shown(model.letters[id]))), room);
+        const room = [{ "aria-hidden": "true", style: "visibility: hidden", title: null }, "x".repeat(model.context - n)];
+        each(reads, [...reader.ids.map((id, s) => [{ "aria-hidden": null, style: shade(weights[s] / most), title: `${number(100 * weights[s], 1)}%` }, shown(model.letters[id])]), room],
+          () => html("span"), (looks) => looks);
       };
 
       const drawLens = (found) => {
@@ -228,16 +229,16 @@
           return a < 0 || b < 0 ? null : `M${x(i) + 14} ${y(a)}C${x(i) + 44} ${y(a)} ${x(i + 1) - 44} ${y(b)} ${x(i + 1) - 14} ${y(b)}`;
         };
         const wins = { stroke: colour("stream"), "stroke-width": 3 };
-        lens.replaceChildren(
+        ui.glide(lens, () => lens.replaceChildren(
           ...rows.slice(1).flatMap((_, i) => [...rows[i].filter((id) => id !== winner), winner].map((id) => way(i, id) && svg("path", {
             d: way(i, id), fill: "none", stroke: "currentColor", "stroke-opacity": id === winner ? 1 : 0.25, "stroke-width": 1.2, ...(id === winner ? wins : {}) }))).filter(Boolean),
           ...rows.flatMap((ids, i) => [text(x(i), 16, `block ${i + 1}`, { size: 13, opacity: 0.75 }), ...ids.flatMap((id, r) => [
             svg("rect", { x: x(i) - 14, y: y(r) - 13, width: 28, height: 26, rx: 4, fill: "var(--pst-color-background)" }),
-            svg("rect", { x: x(i) - 14, y: y(r) - 13, width: 28, height: 26, rx: 4, fill: colour("stream"), "fill-opacity": (0.6 * columns[i][id]).toFixed(2),
+            svg("rect", { x: x(i) - 14, y: y(r) - 13, width: 28, height: 26, rx: 4, fill: colour("stream"), "fill-opacity": (0.6 * columns[i][id]).toFixed(2), "data-key": `${i} ${r}`,
               stroke: id === winner ? colour("stream") : "currentColor", "stroke-opacity": id === winner ? 1 : 0.3, "stroke-width": id === winner ? 2 : 1 }),
             text(x(i), y(r) + 5, shown(model.letters[id]), { size: 15, class: "tl-mono" }),
             i === rows.length - 1 && text(x(i) + 20, y(r) + 5, percent(columns[i][id]), { size: 13, anchor: "start", opacity: 0.75 })].filter(Boolean))]),
-        );
+        ));
         lens.setAttribute("aria-label", `The likeliest letters after each block. ${rows.map((ids, i) => `Block ${i + 1}: ${
           list(ids.slice(0, 3).map((id) => `${spoken(model.letters[id])} ${percent(columns[i][id])}`))}.`).join(" ")}`);
       };

@@ -58,15 +58,17 @@
         const [base, unit, foot, axis] = [76, 11, 222, 262];
         const x = (s) => 4 + s * step;
         const spread = Math.max(10, ...values.map(Math.abs)) + 2;
-        const place = (v) => width / 2 + (v / spread) * (width / 2 - 16);
+        const place = (share) => width / 2 + share * (width / 2 - 16);
         const read = scores.map((_, s) => Math.floor(s / tile) < seen);
         const counts = ui.arrive("counts", allowed.map((z, s) => (read[s] && z > -Infinity ? Math.exp(z - now.top) : 0)));
         const total = Math.max(1e-9, counts.reduce((a, b) => a + b, 0));
-        const [top, out] = ui.arrive("kept", [now && now.top > -Infinity ? now.top : 0, now ? now.output : 0]);
+        const high = ui.arrive("scores", scores);
+        const [top] = ui.arrive("top", [now && now.top > -Infinity ? now.top : 0]);
+        const [out, once, ...stand] = ui.arrive("axis", [now ? now.output : 0, whole, ...values].map((v) => v / spread));
         show(width, 290,
           text(4, 12, "scores", { anchor: "start", size: 13 }),
           scores.map((z, s) => [
-            rect(x(s) + 3, z > 0 ? base - z * unit : base, step - 6, Math.abs(z) * unit, {
+            rect(x(s) + 3, base - Math.max(0, high[s]) * unit, step - 6, Math.abs(high[s]) * unit, {
               fill: read[s] && whoMay[state.who](s) ? colour("key") : "transparent", stroke: "currentColor", "stroke-dasharray": whoMay[state.who](s) ? null : "3 3" }),
             text(x(s) + step / 2, 146, number(z, 1), { size: 13 }),
             rect(x(s) + 3, foot - 52 * counts[s], step - 6, 52 * counts[s], { fill: colour("weights"), class: "tl-counts" }),
@@ -78,12 +80,12 @@
           text(4, 164, "what each counts, next to the maximum", { anchor: "start", size: 13 }),
           line(4, foot, width - 4, foot),
           line(16, axis, width - 16, axis, { opacity: 0.5 }),
-          values.map((v, s) => svg("circle", { cx: place(v), cy: axis, r: 3 + 13 * Math.sqrt(counts[s] / total), fill: colour("value"), "fill-opacity": read[s] ? 0.6 : 0.2 })),
-          svg("circle", { cx: place(whole), cy: axis, r: 10, fill: "none", stroke: "currentColor", "stroke-width": 1.5, "stroke-dasharray": "3 2" }),
+          stand.map((v, s) => svg("circle", { cx: place(v), cy: axis, r: 3 + 13 * Math.sqrt(counts[s] / total), fill: colour("value"), "fill-opacity": read[s] ? 0.6 : 0.2 })),
+          svg("circle", { cx: place(once), cy: axis, r: 10, fill: "none", stroke: "currentColor", "stroke-width": 1.5, "stroke-dasharray": "3 2" }),
           now && line(place(out), axis - 18, place(out), axis + 12, { "stroke-width": 4 }),
           text(4, axis - 22, "values", { anchor: "start", size: 13 }),
           text(width - 4, axis - 22, "line: output, ring: all at once", { anchor: "end", size: 13 }),
-          [-spread + 2, 0, spread - 2].map((v) => text(place(v), axis + 26, number(v, 0), { size: 12 })));
+          [-spread + 2, 0, spread - 2].map((v) => text(place(v / spread), axis + 26, number(v, 0), { size: 12 })));
         if (!seen) return `No tile read yet. All at once the answer would be ${number(whole, 3)}.`;
         const old = seen > 1 ? `; what was kept before was multiplied by ${number(now.shrink, 3)}` : "";
         return `${all ? "All" : `${seen} of ${states.length}`} tiles read: output ${number(now.output, 3)}, maximum ${number(now.top, 1)}, sum ${number(now.total, 3)}, mixture ${number(now.mixed, 2)}${old}. `

@@ -35,14 +35,14 @@
         const p = nextProbabilities(logits, state);
         const order = before.map((_, i) => i).sort((a, b) => before[b] - before[a]).slice(0, 15);
         const top = Math.max(...order.map((i) => Math.max(p[i], before[i])));
-        const tall = ui.arrive("p", order.map((i) => p[i] / top));
+        const [tall, dashed] = [["p", p], ["before", before]].map(([name, one]) => ui.arrive(name, order.map((i) => one[i] / top)));
         const step = (width - 8) / order.length;
         const [base, high] = [212, 160];
         show(width, 244, order.map((i, n) => {
           const x = 4 + n * step;
           return [
             rect(x + 2, base - tall[n] * high, step - 4, tall[n] * high, { fill: colour("weights") }),
-            rect(x + 2, base - (before[i] / top) * high, step - 4, (before[i] / top) * high, { fill: "none", stroke: "currentColor", "stroke-dasharray": "3 3" }),
+            rect(x + 2, base - dashed[n] * high, step - 4, dashed[n] * high, { fill: "none", stroke: "currentColor", "stroke-dasharray": "3 3" }),
             text(x + step / 2, base + 20, shown(letters[i]), { "font-weight": p[i] ? 700 : 400, opacity: p[i] ? 1 : 0.75 })];
         }), line(4, base, width - 4, base),
         text(width - 4, 14, `highest: ${number(100 * top, 0)}%`, { anchor: "end", size: 13 }),

@@ -37,6 +37,11 @@
         const x = (t) => left + ((t - EARLY) / (LATE - EARLY)) * (width - left - right);
         const y = (v) => base - 52 - ((v - 8) / 12) * (base - 52 - top);
         at = (px) => EARLY + ((px - left) / (width - left - right)) * (LATE - EARLY);
+        const now = softLookup(q, keys, values, h);
+        const said = [hour(q), `${number(now.answer, 1)}°`];
+        const shares = keys.map((k, s) => `${k}:00 ${number(now.weights[s])}`).join(", ");
+        const read = now.weights.map((a) => `${number(100 * a, 0)}%`);
+        [q, h] = ui.arrive("asked", [q, h]); // what is drawn is a lookup on the way too
         const found = softLookup(q, keys, values, h);
         const hours = Array.from({ length: 321 }, (_, i) => EARLY + i / 20);
         const bell = (t) => base - 44 * Math.exp(-((t - q) ** 2) / (2 * h * h));
@@ -55,16 +60,15 @@
             text(x(k), y(values[s]) - 13, `${values[s]}°`),
             rect(x(k) - 3, base - 5, 6, 10, { fill: colour("key") }),
             text(x(k), base + 22, `${k}:00`),
-            text(x(k), base + 42, `${number(100 * found.weights[s], 0)}%`, { size: 13 }),
+            text(x(k), base + 42, read[s], { size: 13 }),
             rect(x(k) - 13, base + 48, 26, 28 * found.weights[s], { fill: colour("weights") }),
           ]),
           svg("circle", { cx: ring[0], cy: ring[1], r: 8, fill: "var(--pst-color-background)", stroke: colour("query"), "stroke-width": 2.5, class: "tl-grip" }),
           svg("circle", { cx: x(q), cy: y(found.answer), r: 9, fill: colour("query"), stroke: "var(--pst-color-background)", "stroke-width": 2, class: "tl-grip" }),
           rect(pill - 60, 4, 120, 30, { rx: 15, fill: colour("query"), class: "tl-grip" }),
-          text(pill, 24, `${hour(q)} → ${number(found.answer, 1)}°`, { size: 15, fill: colour("on-query") }),
+          text(pill, 24, said.join(" → "), { size: 15, fill: colour("on-query") }),
         );
-        const shares = keys.map((k, s) => `${k}:00 ${number(found.weights[s])}`).join(", ");
-        return `At ${hour(q)} the answer is ${number(found.answer, 1)}°. Weights: ${shares}.`;
+        return `At ${said.join(" the answer is ")}. Weights: ${shares}.`;
       };
     },
   });

@@ -66,7 +66,9 @@
         const half = wide ? 108 : 96;
         corners = { top, base, middle, half };
         const point = ([p, m]) => [middle + (m - p) * half, top + (p + m) * (base - top)];
-        tips = heads.map((head, h) => ({ x: point(head)[0], y: point(head)[1], plus: "ac"[h], minus: "bd"[h] }));
+        const arrived = ui.arrive("weights", heads.flat());
+        const drawn = heads.map(({ length }, h) => arrived.slice(h * length, (h + 1) * length));
+        tips = drawn.map((head, h) => ({ x: point(head)[0], y: point(head)[1], plus: "ac"[h], minus: "bd"[h] }));
         const [from, first] = wide ? [276, 40] : [4, 218];
         const room = width - from - 4;
         const [long] = ui.arrive("error", [error]);
@@ -74,15 +76,16 @@
         const band = (h) => {
           const y = first + h * (wide ? 62 : 48);
           if (!heads[h]) return [text(from, y - 6, "head 2: not there yet", { anchor: "start", size: 13 }), rect(from, y, room, 26, { fill: "none", stroke: "currentColor", "stroke-dasharray": "4 4", opacity: 0.6 })];
-          const parts = [heads[h][0], heads[h][1], Math.max(0, sum(heads[h].slice(2)))]; // no −0
+          const parts = (head) => [head[0], head[1], Math.max(0, sum(head.slice(2)))]; // no −0
+          const shares = parts(heads[h]);
           let at = from;
-          return [text(from, y - 6, `head ${h + 1}`, { anchor: "start", size: 13 }), parts.map((a, s) => {
+          return [text(from, y - 6, `head ${h + 1}`, { anchor: "start", size: 13 }), parts(drawn[h]).map((a, s) => {
             const x = at;
             at += a * room;
             const name = a * room > 74 ? ["+", "−", "others"][s] : "+−"[s];
             return [
               rect(x, y, a * room, 26, { fill: colour(s < 2 ? "weights" : "key"), "fill-opacity": s === 1 ? 0.6 : 1, stroke: "var(--pst-color-background)" }),
-              a * room > 44 && text(x + (a * room) / 2, y + 18, `${name ? `${name} ` : ""}${number(100 * a, 0)}%`, { size: 13, fill: s === 1 ? "currentColor" : colour(s ? "on-key" : "on-weights") })];
+              a * room > 44 && text(x + (a * room) / 2, y + 18, `${name ? `${name} ` : ""}${number(100 * shares[s], 0)}%`, { size: 13, fill: s === 1 ? "currentColor" : colour(s ? "on-key" : "on-weights") })];
           })];
         };
         show(width, wide ? 242 : 364,
