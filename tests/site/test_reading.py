@@ -445,7 +445,7 @@ def test_what_a_finger_touches_is_high_enough(visit):
 
 
 MARKS = """all => all.filter(
-  (fold) => fold.checkVisibility() // not those that a figure's caption opens
+  (fold) => fold.querySelector('summary').checkVisibility() // not one that a figure's caption opens
     && !fold.matches('.tformer-told, [inert] *'),
 ).map((fold) => {
   const ring = fold.querySelector('summary').getBoundingClientRect();
