@@ -57,6 +57,8 @@ def build() -> None:
     code = subprocess.run(command, cwd=ROOT).returncode
     if code:
         sys.exit(code)
+    first = SITE / "index.html"  # leads to the first page; without an icon a browser asks for /favicon.ico
+    first.write_text('<link rel="icon" href="_static/favicon.svg" />\n' + first.read_text("utf8"), "utf8")
     try:
         write_index(SITE.parent / ".doctrees" / RECORDS, SITE)
     except SearchIndexError as error:

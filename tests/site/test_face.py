@@ -7,8 +7,9 @@ import re
 import lxml.html
 import pytest
 from fontTools.ttLib import TTFont
+from PIL import Image
 
-from tests.site.pages import eventually
+from tests.site.pages import OPEN_ALL, eventually
 
 
 def test_the_faces_of_the_text_are_there_and_small(site):
@@ -171,3 +172,124 @@ def test_the_open_page_is_seen_among_the_chapters(visit, name):
     page = visit(f"book/{name}.html", width=1440, height=900).page
     here = page.locator(".bd-sidebar-primary li.current > a")
     eventually(page, lambda: 0 < here.bounding_box()["y"] < 860)
+
+
+def lefts(page, *selectors):
+    return [page.locator(one).first.evaluate("one => one.getBoundingClientRect().left") for one in selectors]
+
+
+@pytest.mark.parametrize("width", [360, 1440])
+def test_what_belongs_together_begins_at_one_edge(visit, width):
+    page = visit("book/attention/chapter.html", width=width).page
+    title, words = lefts(page, ".columns-to-rows > p:first-child", ".columns-to-rows > p:nth-child(2)")
+    assert words == title
+    text, caption, files = lefts(page, "article section > p", "figcaption", "figcaption .tformer-files > *")
+    assert text == caption == files
+    if width > 360:
+        page = visit("book/index.html", width=width).page
+        assert len(set(lefts(page, "article h1", ".bd-footer-content .copyright"))) == 1
+
+
+def test_links_of_a_row_and_numbers_of_formulas_stand_on_one_line(visit):
+    page = visit("book/inside/chapter.html", width=1440).page
+    rows = page.locator(".tformer-elsewhere ul").evaluate_all(
+        "all => all.map(r => [...r.querySelectorAll('span')].map(one => one.getBoundingClientRect().bottom))"
+    )
+    assert all(max(row) - min(row) < 0.5 for row in rows)
+    apart = page.locator("div.math:has(> .eqno)").evaluate_all("""all => all.map((one) => {
+      const line = (box) => { // where its baseline is
+        const mark = document.createElement('span');
+        mark.style.cssText = 'display: inline-block; width: 0; height: 0';
+        box.append(mark);
+        const at = mark.getBoundingClientRect().bottom;
+        mark.remove();
+        return at;
+      };
+      return line(one.querySelector('.eqno')) - line(one.querySelector('mjx-container'));
+    })""")
+    assert len(apart) >= 3
+    assert all(abs(one) < 1 for one in apart), apart
+
+
+def test_code_in_a_line_does_not_open_it(visit):
+    page = visit("book/attention/laboratory.html", width=1440).page
+    heights = page.locator("article section > p:has(code):not(:has(mjx-container))").evaluate_all(
+        "all => all.map(one => one.getBoundingClientRect().height % 30)"
+    )
+    assert len(heights) > 3
+    assert all(min(one, 30 - one) < 0.5 for one in heights), heights
+
+
+def test_code_on_a_phone_shows_44_letters_of_a_line(visit):
+    page = visit("book/attention/chapter.html", width=360).page
+    letters = page.locator("div.cell_input pre").first.evaluate("""pre => {
+      const style = getComputedStyle(pre), one = document.createElement('span');
+      one.textContent = 'x'.repeat(100);
+      pre.append(one);
+      const letter = one.getBoundingClientRect().width / 100;
+      one.remove();
+      return (pre.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight)) / letter;
+    }""")
+    assert letters >= 44
+
+
+def test_a_fold_s_title_is_whole(visit):
+    """Also on two lines, on a phone."""
+    page = visit("book/gpt/chapter.html", width=360).page
+    cut = page.locator("details.hide:not([open])").evaluate_all("""all => all.filter((one) => {
+      const parts = [one, one.querySelector('summary p.collapsed')];
+      const [fold, words] = parts.map(part => part.getBoundingClientRect());
+      return getComputedStyle(one).overflow !== 'visible' && words.bottom > fold.bottom;
+    }).map(one => one.textContent)""")
+    assert cut == []
+
+
+def test_a_formula_longer_than_its_line_is_smaller_or_scrolls(visit):
+    page = visit("book/attention/exercises.html", width=360).page
+    page.evaluate(OPEN_ALL)
+    formulas = page.locator("article span.math:visible, article mjx-container[display]:visible")
+    eventually(page, lambda: formulas.locator("xpath=self::*[@data-scrolls]").count() > 0)
+    seen = formulas.evaluate_all("""all => all.map((one) => {
+      const style = getComputedStyle(one), math = one.querySelector('mjx-math').getBoundingClientRect();
+      return [math.width / one.getBoundingClientRect().width, style.overflowX, one.tabIndex,
+        one.getBoundingClientRect().right, one.textContent];
+    })""")
+    assert page.locator("article mjx-container[style*='--tf-fit']").count() > 0
+    for longer, overflow, tab, right, words in seen:
+        assert right <= 360, words
+        assert longer < 1.002 or longer > 1.14, words
+        assert longer < 1.002 or (overflow == "auto" and tab == 0), words
+
+
+def test_the_shade_of_what_scrolls_leaves_no_line_above_or_below(browser, address):
+    """On a phone's screen, where a pixel of the page is three."""
+    context = browser.new_context(viewport={"width": 360, "height": 780}, device_scale_factor=3)
+    page = context.new_page()
+    page.goto(address + "book/attention/chapter.html")
+    page.evaluate("document.fonts.ready")
+    formulas = page.locator("article mjx-container[display]:not([data-scrolls]):visible")
+    assert formulas.count() > 3
+    for formula in formulas.all()[:6]:
+        box = formula.bounding_box()
+        clip = {"x": box["x"], "y": box["y"] - 2, "width": 14, "height": box["height"] + 4}
+        picture = Image.open(io.BytesIO(page.screenshot(clip=clip, full_page=True))).convert("L")
+        assert len(picture.crop((0, 0, 40, 9)).getcolors()) == 1
+        assert len(picture.crop((0, picture.height - 9, 40, picture.height)).getcolors()) == 1
+    context.close()
+
+
+def test_paper_has_the_face_of_the_screen(visit):
+    page = visit("book/inside/chapter.html").page
+    parts = [".tformer-figure svg", "figcaption", ".question-kind", "details.admonition:not(.hide) > summary"]
+    looks = "one => [getComputedStyle(one)].map(style => [style.fontFamily, style.backgroundColor])[0]"
+    screen = [page.locator(part).first.evaluate(looks) for part in parts]
+    page.emulate_media(media="print")
+    page.wait_for_selector("#print-heads", state="attached")
+    assert [page.locator(part).first.evaluate(looks) for part in parts] == screen
+    code = page.locator("div.cell_input pre, .cell_output .tformer-prose pre").evaluate_all(
+        "all => all.filter(one => one.checkVisibility()).map(one => getComputedStyle(one).fontSize)"
+    )
+    assert len(code) > 4
+    assert len(set(code)) == 1
+    page.emulate_media(media="screen")
+    page.wait_for_selector("#print-heads", state="detached")

@@ -1,10 +1,13 @@
 """Formulas that are typeset while the site is built, and what makes its pages light: the parts."""
 
 import importlib
+import json
 import sys
 
 import pytest
 from docutils import nodes
+from docutils.core import publish_doctree
+from myst_parser.docutils_ import Parser
 
 from tests.site.pages import ROOT
 
@@ -73,6 +76,20 @@ def test_a_formula_is_held_to_what_touches_it(extension):
     held = next(iter(paragraph.findall(nodes.inline)))
     assert [child.astext() for child in paragraph] == ["see ", "(x),", " a", "y", " b"]
     assert held["classes"] == ["tformer-whole"]
+
+
+@pytest.mark.parametrize("page", ["attention/chapter", "attention/laboratory", "inside/chapter"])
+def test_what_is_held_together_reads_as_before(extension, page):
+    """Also in a paragraph with the same words twice, which are equal to docutils."""
+    cells = json.loads((ROOT / "book" / f"{page}.ipynb").read_text("utf8"))["cells"]
+    text = "\n\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    read = {"myst_enable_extensions": ["dollarmath", "colon_fence"], "report_level": 5}
+    tree = publish_doctree(text, parser=Parser(), settings_overrides=read)
+    paragraphs = list(tree.findall(nodes.paragraph))
+    before = [paragraph.astext() for paragraph in paragraphs]
+    extension("tformer_math").hold_together(None, tree, page)
+    assert any("tformer-whole" in inline["classes"] for inline in tree.findall(nodes.inline))
+    assert [paragraph.astext() for paragraph in paragraphs] == before
 
 
 def test_rules_for_classes_that_no_page_has_are_dropped(extension):

@@ -101,6 +101,31 @@ def test_what_tells_the_answer_is_veiled_until(visit, how):
     assert held.bounding_box()["height"] == pytest.approx(height, abs=1)
 
 
+def test_the_numbers_of_what_is_veiled_cannot_be_opened_before(visit):
+    """Their mark stands behind the paragraph that tells the answer."""
+    page = visit("book/inside/chapter.html").page
+    assert page.locator(".veil-held[inert] .tformer-claims").count() >= 1
+    assert page.locator(":is(.veil, .question-predict) + .tformer-claims").count() == 0
+
+
+def test_on_paper_the_answers_are_there_and_what_is_said_of_them_at_the_end(visit):
+    page = visit("book/inside/chapter.html").page
+    page.emulate_media(media="print")
+    page.wait_for_selector("#print-heads", state="attached")
+    asked = [
+        one
+        for label in page.locator(".question").evaluate_all("all => all.map(one => one.id)")
+        for one in [questions()[label.removeprefix("q-")]]
+    ]
+    buttons = page.locator(".question-answers button")
+    assert buttons.count() == sum(len(one.answers()) for one in asked) > 6
+    assert all(button.is_visible() for button in buttons.all())
+    assert page.locator(".question-answers [class*=why-]:visible").count() == 0
+    assert page.locator("#print-answers li").count() == len(asked)
+    page.emulate_media(media="screen")
+    page.wait_for_selector("#print-answers", state="detached")
+
+
 def test_a_link_from_elsewhere_lands_on_what_was_veiled(visit):
     page = visit(f"{PAGE}#fig-attention-day").page
     assert page.locator(VEILED).count() == 0

@@ -444,23 +444,43 @@ def test_what_a_finger_touches_is_high_enough(visit):
         page.keyboard.press("Escape")
 
 
-def test_on_a_phone_a_claim_s_mark_stands_at_the_end_of_what_it_is_of(visit):
-    page = visit(LABORATORY, width=360, height=700).page
-    places = page.locator(".tformer-claims:not([open])").evaluate_all("""all => all.filter(
-      (fold) => fold.checkVisibility(), // not those that a figure's caption opens
-    ).map((fold) => {
-      const ring = fold.querySelector("summary").getBoundingClientRect();
-      const before = fold.previousElementSibling.getBoundingClientRect();
-      const after = fold.nextElementSibling?.getBoundingClientRect();
-      return [ring.left - before.right, innerWidth - ring.right, ring.top - before.bottom,
-        after ? after.top - ring.bottom : 9];
-    })""")
-    assert len(places) >= 2
-    for beside, inside, below, above in places:
-        assert beside >= -1
-        assert inside >= 0
-        assert below < 0  # on no line of its own
-        assert above >= 0
+MARKS = """all => all.filter(
+  (fold) => fold.querySelector('summary').checkVisibility() // not one that a figure's caption opens
+    && !fold.matches('.tformer-told, [inert] *'),
+).map((fold) => {
+  const ring = fold.querySelector('summary').getBoundingClientRect();
+  const before = fold.previousElementSibling, words = document.createRange();
+  words.selectNodeContents(before);
+  const lines = [...words.getClientRects()].filter(line => line.width > 1 && line.height > 1);
+  const last = before.matches('p') ? lines.at(-1) : before.getBoundingClientRect();
+  return { paragraph: before.matches('p'), middle: (ring.top + ring.bottom) / 2,
+    left: ring.left, right: ring.right,
+    top: last.top, bottom: last.bottom, start: last.left, end: last.right };
+})"""
+
+
+@pytest.mark.parametrize("width", [360, 1440])
+@pytest.mark.parametrize("path", [LABORATORY, "book/inside/chapter.html"])
+def test_a_claim_s_mark_stands_in_the_last_line_of_what_it_is_of(visit, path, width):
+    """In the margin, and on a phone behind the last word, away from the edge."""
+    page = visit(path, width=width).page
+    marks = page.locator(".tformer-claims:not([open])").evaluate_all(MARKS)
+    assert marks
+    for mark in marks:
+        if mark["paragraph"]:
+            assert mark["top"] <= mark["middle"] <= mark["bottom"], mark
+            assert width > 360 or 0 <= mark["left"] - mark["end"] < 12, mark
+        else:
+            assert mark["top"] < mark["middle"] < mark["bottom"] + 16, mark
+        assert mark["right"] <= (width - 24 if width == 360 else mark["start"]), mark
+
+
+def test_the_first_marks_of_a_page_say_what_they_are(visit):
+    page = visit("book/inside/chapter.html", width=360).page
+    told = page.locator(".tformer-told")
+    assert 1 <= told.count() <= 2
+    assert told.locator("summary > span").first.bounding_box()["width"] > 100
+    assert len(set(told.evaluate_all("all => all.map(one => 'recorded' in one.dataset)"))) == told.count()
 
 
 def test_a_stroke_asks_the_book(visit):

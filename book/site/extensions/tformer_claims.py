@@ -1,5 +1,7 @@
 """Claims on the site: a mark in the margin that opens one small table for what stands together.
 
+The first mark of each kind on a page, computed or from a record, has its words beside it.
+
 A run of cells that only hold claims, without prose between them, becomes one closed
 fold: a table of the numbers, and below it the code that computes them; closed code that
 stands before it comes in too (tformer_reading.py). A cell that shows something else as
@@ -89,7 +91,8 @@ def visit_fold(translator, node: claims_fold) -> None:
     table = f"{head()}<tbody>{rows}</tbody></table>" if rows else ""
     words = summary(claims) + ", and the code" * bool(node.get("more"))
     recorded = " data-recorded" if claims and all(claim.get("recorded") for claim in claims) else ""
-    start = f'<details class="tformer-claims" data-numbers="{len(claims)}"{recorded}>'
+    told = " tformer-told" * bool(node.get("told"))
+    start = f'<details class="tformer-claims{told}" data-numbers="{len(claims)}"{recorded}>'
     translator.body.append(f'{start}<summary title="{plain(words)}"><span>{words}</span></summary>{table}')
 
 
@@ -193,10 +196,26 @@ def fold_claims(app: Sphinx, doctree: nodes.document) -> None:
         take_off_title(block)
 
 
+def tell_first(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Chooses the marks that have their words beside them.
+
+    Those in a fold are closed, and those behind a figure may open from its caption.
+    """
+    told = set[bool]()
+    for fold in doctree.findall(claims_fold):
+        at = fold.parent.index(fold)
+        figures = [f for above in fold.parent[max(0, at - 2) : at] for f in above.findall(nodes.figure)]
+        recorded = bool(fold["claims"]) and all(claim.get("recorded") for claim in fold["claims"])
+        if isinstance(fold.parent, nodes.section) and not figures and recorded not in told:
+            fold["told"] = True
+            told.add(recorded)
+
+
 def setup(app: Sphinx) -> dict:
-    """Connects the handler and adds the style of the folds and what opens them."""
+    """Connects the handlers and adds the style of the folds and what opens them."""
     app.add_node(claims_fold, html=(visit_fold, depart_fold))
     app.connect("doctree-read", fold_claims)
+    app.connect("doctree-resolved", tell_first)
     app.add_css_file("claims.css")
     app.add_js_file("claims.js", defer="defer")
     return {"version": "2", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -179,14 +179,15 @@ def hold_together(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         if not opens and not closes:
             continue
         whole = nodes.inline(classes=["tformer-whole"])
-        parent.replace(math, whole)
+        # By place: texts that read the same are equal, and `replace` would take the first of them.
+        parent[at] = whole
         if opens:
             whole += nodes.Text(opens[0])
-            parent.replace(left, nodes.Text(left[: opens.start()]))
+            parent[at - 1] = nodes.Text(left[: opens.start()])
         whole += math
         if closes:
             whole += nodes.Text(closes[0])
-            parent.replace(right, nodes.Text(right[closes.end() :]))
+            parent[at + 1] = nodes.Text(right[closes.end() :])
 
 
 def style_page(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:

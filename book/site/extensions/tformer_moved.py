@@ -15,6 +15,7 @@ from sphinx.application import Sphinx
 
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Moved</title><meta name="robots" content="noindex">
+<link rel="icon" href="../_static/favicon.svg">
 <link rel="canonical" href="{to}"><script>location.replace("{to}" + location.search + location.hash)</script>
 <noscript><meta http-equiv="refresh" content="0; url={to}"></noscript></head>
 <body><p>This page has moved: <a href="{to}">go there</a>.</p></body></html>

@@ -21,21 +21,41 @@
     set(fold, "open", true);
   };
 
+  const atTheEnd = (article, name, title) => {
+    const section = document.createElement("section");
+    section.id = section.className = name;
+    section.innerHTML = `<h2>${title}</h2>`;
+    (article.querySelector(":scope > section") || article).append(section);
+    undo.push(() => section.remove());
+    return section;
+  };
+
+  // Of each question, by its number: the letter of the right answer and its reason.
+  const listAnswers = article => {
+    const questions = article.querySelectorAll(".question.asks");
+    if (!questions.length) return;
+    const list = document.createElement("ol");
+    for (const question of questions) {
+      const answers = [...question.querySelectorAll(".question-answers > li")];
+      const right = answers.findIndex(answer => answer.classList.contains("right"));
+      const item = document.createElement("li");
+      const why = answers[right].querySelector("[class*='why-']");
+      item.append(`${String.fromCharCode(65 + right)}. `, ...[...why.childNodes].map(node => node.cloneNode(true)));
+      list.append(item);
+    }
+    atTheEnd(article, "print-answers", "Answers").append(list);
+  };
+
   const moveSolutions = article => {
     const solutions = article.querySelectorAll(".solution");
     if (!solutions.length) return;
-    const section = document.createElement("section");
-    section.id = "print-solutions";
-    section.className = "print-solutions";
-    section.innerHTML = "<h2>Solutions</h2>";
+    const section = atTheEnd(article, "print-solutions", "Solutions");
     for (const solution of solutions) {
       const place = document.createComment("solution");
       solution.replaceWith(place);
       section.append(solution);
       undo.push(() => place.replaceWith(solution));
     }
-    (article.querySelector(":scope > section") || article).append(section);
-    undo.push(() => section.remove());
   };
 
   // How much smaller a thing must be to fit the column. The variable does nothing on the screen.
@@ -53,7 +73,7 @@
       const lines = code.textContent.trimEnd().split("\n");
       const longest = Math.max(...lines.map(line => line.length));
       const columns = Math.floor((code.clientWidth / rem - PADDING) / LETTER);
-      if (longest > columns && columns > 0) ratios.push([code, Math.max(SMALLEST, columns / longest)]);
+      if (longest > columns && columns > 0 && !code.closest(".tformer-prose")) ratios.push([code, Math.max(SMALLEST, columns / longest)]);
       const frame = code.closest(".cell_input, .output") || code.closest(".highlight") || code;
       if (lines.length <= WHOLE) frame.style.breakInside = "avoid";
     }
@@ -88,6 +108,7 @@
     set(document.documentElement.dataset, "theme", "light");
     for (let folds; (folds = article.querySelectorAll(FOLDS)).length;) folds.forEach(open); // and those within them
     for (const image of article.querySelectorAll("img[loading='lazy']")) image.loading = "eager";
+    listAnswers(article);
     moveSolutions(article);
     fit(article);
     runningHeads(article);

@@ -43,7 +43,7 @@
 
   // --- The veil: over what is shown next, and the paragraph that says what it means. Code before it stays in view. ---
   const WORDS = "p, ul, ol, dl, blockquote, .admonition", RESULT = ".cell:has(.cell_output)";
-  const CLOSED = `.cell:not(${RESULT}), .tformer-claims`;
+  const CLOSED = `.cell:not(${RESULT})`, NUMBERS = ".tformer-claims"; // a mark opens the numbers of what stands above it
   const tellsAnswer = (box) => {
     const found = [];
     for (let one = box.nextElementSibling; one && !one.matches("section, h2, h3, .question"); one = one.nextElementSibling) {
@@ -53,7 +53,8 @@
       if (!found.some((before) => before.matches(RESULT)) && one.nextElementSibling?.matches(RESULT)) found.push(one.nextElementSibling);
       break;
     }
-    return found;
+    const after = found.at(-1)?.nextElementSibling;
+    return after?.matches(NUMBERS) ? [...found, after] : found;
   };
   const veils = [];
   const veil = (box, asked) => {

@@ -2,12 +2,26 @@
 (() => {
   const regions = [
     ["mjx-container[display='true']", "Equation"],
-    ["div.math, div.math-wrapper", "Equation"],
+    ["div.math, div.math-wrapper, span.math", "Equation"],
     [".cell_output .output, .cell_output pre, div.highlight pre", "Code or its output"],
     [".pst-scrollable-table-container, .tformer-scroll", "Table"],
     [".sig", "Signature"],
   ];
+  // A formula that is a little too long for its line is drawn smaller: not much smaller than the text.
+  const SMALLEST = 0.87;
+  const fit = () => {
+    const formulas = [...document.querySelectorAll("mjx-container")];
+    for (const formula of formulas) if (formula.style.getPropertyValue("--tf-fit")) formula.style.removeProperty("--tf-fit");
+    const long = formulas.flatMap((formula) => {
+      const box = formula.hasAttribute("display") ? formula : formula.parentElement;
+      const [room, width] = [box, formula.firstElementChild].map((one) => one.getBoundingClientRect().width);
+      const ratio = room / width; // NaN in a closed fold
+      return ratio >= SMALLEST && ratio < 0.999 ? [[formula, ratio]] : [];
+    });
+    for (const [formula, ratio] of long) formula.style.setProperty("--tf-fit", (0.995 * ratio).toFixed(3));
+  };
   const update = () => {
+    fit();
     const changed = []; // all is measured before anything is changed: the page is laid out once
     for (const [selector, label] of regions) {
       for (const region of document.querySelectorAll(selector)) {
