@@ -209,7 +209,7 @@
         const record = engine.records.get(sum.id) || OTHER;
         const like = compare(asked, total, record);
         const said = literal.has(sum.id) ? ofLiteral : 0;
-        const score = WORTH[record.kind] * (sum.text * sum.covered + 1.2 * like.name + 1.1 * like.title + said);
+        const score = WORTH[record.kind] * (sum.text * sum.covered + 1.2 * like.name + 0.8 * like.title + said);
         const exact = like.exact && record.kind === "term";
         return { ...sum, kind: record.kind, exact, score: score + (exact ? 1 : 0) };
       })
