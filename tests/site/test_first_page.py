@@ -95,3 +95,22 @@ def test_the_chapters_are_at_hand_without_scrolling(visit, width, height):
     links.filter(has_text="2. Attention").click()
     page.wait_for_url("**/attention/chapter.html")
     assert not seen.problems
+
+
+def test_what_the_tab_key_shows_moves_nothing(visit):
+    page = visit("book/index.html", width=1440).page
+    page.locator(".first-figure .tl-panel input").first.wait_for(state="attached")
+    height = "document.documentElement.scrollHeight"
+    before = page.evaluate(height)
+    page.locator(".first-figure .tl-panel input").first.focus()
+    panel = page.locator(".first-figure .tl-panel").bounding_box()
+    figure = page.locator(".first-figure svg").first.bounding_box()
+    assert panel["height"] > 20
+    assert panel["y"] >= figure["y"] + figure["height"]  # the figure is seen
+    assert page.evaluate(height) == before
+
+
+def test_play_lists_its_figures_first(site):
+    page = BeautifulSoup((site / "book/play.html").read_text("utf8"), "lxml").select_one("article")
+    listed = [link["href"] for link in page.select(".play-index a")]
+    assert listed == [f"#{section['id']}" for section in page.select("section > section[id]")]

@@ -147,6 +147,26 @@ def closed_cell(title, shown=None):
     return cell
 
 
+def test_a_page_of_exercises_has_contents(reading):
+    title = reading.fold_title("", "", nodes.inline("", "Exercise 2.1 ", classes=["caption-number"]))
+    title += [nodes.Text("(A < B)"), nodes.Text(" ")]
+    title += nodes.inline("", "Easy · paper · about 10 minutes", classes=["exercise-kind"])
+    solution = reading.fold("", reading.fold_title("", "Solution"), ids=["solution"])
+    page = nodes.section("", reading.fold("", title, solution, ids=["ex-a"], open=True))
+    listed = lxml.html.fromstring(reading.exercise_contents(page)).xpath(".//a")
+    assert [link.get("href") for link in listed] == ["#ex-a"]
+    assert listed[0].text_content() == "2.1 A < B easy · 10 min"
+    assert reading.exercise_contents(nodes.section()) == ""
+
+
+@pytest.mark.parametrize("path", exercise_pages())
+def test_the_contents_of_exercises_are_all_exercises(site, path):
+    page = lxml.html.parse(site / path)
+    listed = page.xpath("//nav[@id='pst-page-toc-nav']//a/@href")
+    assert listed == [f"#{name}" for name in page.xpath("//section[contains(@class, 'exercise')]/@id")]
+    assert page.xpath("//button[contains(@class, 'tformer-here')]")
+
+
 def test_code_is_joined_in_its_order_and_named(reading):
     parts = [f"Code: part {i}" for i in (1, 2, 3, 4, 4)]
     assert joined(
@@ -324,14 +344,43 @@ def test_a_preview_stays_while_one_points_at_it(visit):
     assert page.locator(PREVIEW).count() == 0
 
 
-def test_a_tap_follows_the_link_and_shows_no_preview(browser, address):
+@pytest.fixture
+def phone(browser, address):
+    """A chapter under a finger."""
     context = browser.new_context(viewport={"width": 360, "height": 640}, has_touch=True, is_mobile=True)
     page = context.new_page()
     page.goto(address + CHAPTER)
-    link_to(page, "term").tap()
-    page.wait_for_url("**/glossary.html#term-*")
-    assert page.locator(PREVIEW).count() == 0
+    yield page
     context.close()
+
+
+def touch(page, locator):
+    """A finger where a thing stands: unlike `tap` it scrolls nothing into view."""
+    box = locator.bounding_box()
+    page.touchscreen.tap(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+
+
+@pytest.mark.parametrize("kind", ["term", "equation", "work"])
+def test_a_tap_shows_in_a_sheet_what_a_link_leads_to(phone, kind):
+    link = link_to(phone, kind)
+    words, place = link.inner_text(), phone.evaluate("scrollY")
+    touch(phone, link)
+    sheet = phone.locator(".tformer-sheet:popover-open")
+    sheet.wait_for()
+    eventually(phone, lambda: re.search(LINKS[kind][1], sheet.inner_text()))
+    if kind == "term":
+        assert sheet.inner_text().startswith(words)
+    assert phone.evaluate("scrollY") == place
+    assert phone.locator(PREVIEW).count() == 0
+    touch(phone, sheet.get_by_role("button", name="Close"))
+    sheet.wait_for(state="detached")
+    touch(phone, link)
+    sheet.wait_for()
+    there = link.evaluate("link => link.href")
+    touch(phone, sheet.get_by_role("link", name="Go to the"))
+    phone.wait_for_url(there)
+    phone.go_back()
+    eventually(phone, lambda: phone.evaluate("scrollY") == place)
 
 
 def test_previews_need_no_server(browser, site):
@@ -380,6 +429,9 @@ def test_the_sections_stand_once_beside_the_chapter(site, path):
     assert [link.get("href") for link in in_sidebar if link.get("href") != "#"] == []
 
 
+SECTIONS = "#tformer-sections:popover-open"
+
+
 @pytest.mark.parametrize("width", [360, 1440])
 def test_the_bar_names_the_section_and_opens_the_list(visit, width):
     page = visit(CHAPTER, width=width, height=700).page
@@ -388,12 +440,71 @@ def test_the_bar_names_the_section_and_opens_the_list(visit, width):
         "document.querySelector('article h1').textContent.replace(/#$/, '').trim()"
     )
     bar.click()
-    link = page.locator("dialog[open] #tformer-page-toc a:visible").nth(4)
+    link = page.locator(f"{SECTIONS} .page-toc a:visible").nth(4)
     words = link.inner_text()
     link.click()
-    page.locator("dialog[open]").wait_for(state="detached")
+    page.locator(SECTIONS).wait_for(state="detached")
     eventually(page, lambda: bar.inner_text().strip(" ▾") == words)
     assert page.evaluate(MARKED, CONTENTS) == [page.evaluate("location.hash.slice(1)")]
+    bar.click()
+    bold = page.locator(f"{SECTIONS} .page-toc a").evaluate_all(
+        "all => all.filter((a) => getComputedStyle(a).fontWeight >= 600).map((a) => a.textContent.trim())"
+    )
+    assert bold == [words]
+
+
+def test_the_list_opens_under_its_button_and_moves_nothing(visit):
+    page = visit(CHAPTER, width=1440).page
+    place = "document.querySelector('article h2').getBoundingClientRect().x"
+    before = page.evaluate(place)
+    page.locator(".tformer-here").click()
+    bar, box = (page.locator(part).bounding_box() for part in (".tformer-here", SECTIONS))
+    assert box["width"] == 320
+    assert abs(box["x"] - bar["x"]) < 2
+    assert 0 <= box["y"] - bar["y"] <= bar["height"] + 12
+    assert page.evaluate(place) == before
+    page.keyboard.press("Escape")
+    page.locator(SECTIONS).wait_for(state="detached")
+
+
+def test_back_from_a_section_of_the_list_leads_to_where_one_was(phone):
+    phone.evaluate("document.querySelectorAll('article h2')[2].scrollIntoView()")
+    place = phone.evaluate("scrollY")
+    assert place > 2000
+    touch(phone, phone.locator(".tformer-here"))
+    phone.locator(SECTIONS).wait_for()
+    assert phone.evaluate("scrollY") == place
+    touch(phone, phone.locator(f"{SECTIONS} .page-toc a", has_text="2.5. "))
+    eventually(phone, lambda: phone.evaluate("scrollY") > place + 2000)
+    phone.go_back()
+    eventually(phone, lambda: phone.evaluate("scrollY") == place)
+
+
+def test_the_contents_stay_beside_the_text_and_give_way_to_what_is_wide(visit):
+    page = visit(CHAPTER, width=1440).page
+    contents = page.locator(".sidebar-secondary-items")
+    passed = "list => list.classList.contains('passed')"
+    page.evaluate("document.querySelectorAll('article h2')[4].scrollIntoView()")
+    eventually(page, lambda: contents.bounding_box()["y"] == 84)
+    for width, gone in (
+        (100, False),
+        (900, True),
+    ):  # its frame is as wide as the margin allows: its lines count
+        page.evaluate(
+            """width => {
+              const code = document.createElement("div");
+              code.id = "long";
+              code.className = "cell";
+              code.innerHTML = `<div class="cell_input"><div class="highlight"><pre><span
+                style="display: inline-block; width: ${width}px">x</span></pre></div></div>`;
+              document.getElementById("long")?.remove();
+              document.querySelectorAll("article h2")[4].after(code);
+              document.querySelectorAll("article h2")[4].scrollIntoView();
+            }""",
+            width,
+        )
+        page.mouse.wheel(0, 4)
+        eventually(page, lambda gone=gone: contents.evaluate(passed) == gone)
 
 
 def test_a_name_that_is_cut_keeps_its_mark(visit):
@@ -427,7 +538,7 @@ def test_the_bar_opens_the_chapters(visit, width):
 
 TOUCHED = """() => [...document.querySelectorAll(`.tformer-bar :is(a, button), .tformer-tabs a,
     .question button, .veil-cover button, .bd-article details:not(.tformer-claims) > summary,
-    dialog :is(a, button)`)]
+    :is(dialog, [popover]) :is(a, button)`)]
   .filter((one) => one.checkVisibility() && one.getBoundingClientRect().height < 40)
   .map((one) => [one.textContent.trim() || one.className, one.getBoundingClientRect().height])"""
 
@@ -439,7 +550,7 @@ def test_what_a_finger_touches_is_high_enough(visit):
     for name in (None, ".tformer-here", ".primary-toggle"):
         if name:
             page.locator(name).click()
-            assert page.locator("dialog[open] a:visible").count() > 5
+            assert page.locator(":is(dialog[open], :popover-open) a:visible").count() > 5
         assert page.evaluate(TOUCHED) == []
         page.keyboard.press("Escape")
 

@@ -286,6 +286,60 @@ def test_it_is_used_by_keyboard_and_heard(visit):
     assert seen.problems == []
 
 
+def test_back_from_a_result_finds_the_search_as_it_was(visit):
+    page = visit("book/attention/chapter.html", width=360, height=700).page
+    page.click(".tformer-ask")
+    field = page.locator(f"{DIALOG} input")
+    search(page, "KV cache")
+    for result in (
+        "**/gpt/chapter.html#*",
+        "**/attention/chapter.html#*",
+    ):  # on another page, and on this one
+        if "attention" in result:
+            search(page, "why divide by sqrt d")
+        query = field.input_value()
+        page.locator(f"{OPTION}[href*='{result.split('/')[1]}/chapter']").first.click()
+        page.wait_for_url(result)
+        assert not page.evaluate("selector => document.querySelector(selector).open", DIALOG)
+        page.go_back()
+        page.wait_for_selector(f"{DIALOG}[open] [data-query='{query}'] [role=option]")
+        assert field.input_value() == query
+    page.get_by_role("button", name="Clear").click()
+    assert field.input_value() == ""
+    assert page.locator(OPTION).count() == 0
+    page.get_by_role("button", name="Close").click()
+    assert not page.evaluate("selector => document.querySelector(selector).open", DIALOG)
+
+
+def test_two_letters_are_not_the_beginning_of_a_word(reader):
+    search(reader, "why divide by sqrt d")
+    marked = {text.lower().strip(".,;:()") for text in reader.locator(f"{OPTION} mark").all_inner_texts()}
+    assert "root" in marked  # as it is written
+    assert not marked & {"do", "does", "during", "deviation"}
+
+
+def test_chapters_and_terms_stand_before_names_of_code(reader):
+    kinds = ["/api/" in url for url, _ in search(reader, "why divide by sqrt d")]
+    assert kinds.index(True) > 5
+    assert kinds == sorted(kinds)
+    assert sum(kinds) <= 2
+
+
+def test_an_excerpt_is_the_sentence_that_says_most_and_no_formula(reader):
+    search(reader, "how does a KV cache save time")
+    said = reader.locator(".tformer-search__excerpt")
+    assert not [text for text in said.all_inner_texts() if "2MH_kv" in text]
+    costs = reader.locator(OPTION, has_text="What a token costs").locator("mark")
+    assert {"cache", "saves", "time"} <= {text.strip(".") for text in costs.all_inner_texts()}
+
+
+def test_the_temperature_of_a_softmax_is_no_thermometer_s(reader):
+    found = [url for url, _ in search(reader, "softmax temperature")]
+    gpt = [i for i, url in enumerate(found) if "/gpt/" in url and "exercises" not in url]
+    assert len(gpt) >= 3
+    assert max(gpt[:3]) < next(i for i, url in enumerate(found) if "/attention/chapter" in url)
+
+
 def test_escape_closes_it_and_nothing_found_is_said(visit):
     page = visit("book/attention/chapter.html").page
     page.keyboard.press("Control+k")

@@ -6,6 +6,7 @@
   solution lies in it, closed.
 - A cell's fold says what is in it, and stands below what the cell shows; what is closed
   with nothing between is one fold.
+- A page of exercises lists them as its contents: the number, the name, how hard, how long.
 - The bibliography is labelled by author and year, and says which sections cite a work.
 - `_static/previews/*.js` hold what links to terms, equations, figures and works show
   when one points at them.
@@ -19,6 +20,7 @@ from itertools import dropwhile, takewhile
 from pathlib import Path
 
 from docutils import nodes
+from markupsafe import Markup
 from myst_nb.sphinx_ import HideCodeCellNode
 from pybtex.plugin import register_plugin
 from pybtex.style.formatting.plain import Style
@@ -383,6 +385,45 @@ def joined(parts: list[str]) -> str:
     return f"Code: {'; '.join(named)}"
 
 
+# --- contents ------------------------------------------------------------------------
+
+
+def short_kind(kind: str) -> str:
+    """How hard an exercise is and how long it takes, for a list: "easy · 10 min"."""
+    level, *_, time = kind.split(" · ")
+    return (
+        f"{level.lower()} · {re.sub(r'^about | ?minutes?$', '', time)} min"
+        if "minute" in time
+        else level.lower()
+    )
+
+
+def exercise_contents(doctree: nodes.document) -> str:
+    """The exercises of a page as the theme lists sections; nothing where there are none."""
+    entries = []
+    for exercise in doctree.findall(fold):
+        if not exercise.get("open"):
+            continue
+        parts = {"caption-number": "", "exercise-kind": "", "": ""}
+        for part in exercise[0].children:
+            classes = part.get("classes") if isinstance(part, nodes.Element) else None
+            parts[classes[0] if classes and classes[0] in parts else ""] += part.astext()
+        number = parts["caption-number"].removeprefix("Exercise ").strip()
+        name = parts[""].strip().removeprefix("(").removesuffix(")")
+        kind = parts["exercise-kind"] and f" <small>{escape(short_kind(parts['exercise-kind']))}</small>"
+        entries.append(
+            f'<li class="toc-h2 nav-item toc-entry"><a class="reference internal nav-link" '
+            f'href="#{escape(exercise["ids"][0])}">{escape(f"{number} {name}".strip())}{kind}</a></li>\n'
+        )
+    return f'<ul class="nav section-nav flex-column">\n{"".join(entries)}</ul>' if entries else ""
+
+
+def list_exercises(app: Sphinx, docname: str, template: str, context: dict, doctree) -> None:
+    """Gives a page of exercises contents: its boxes are no sections, of which the theme makes them."""
+    if doctree is not None and not context["generate_toc_html"]() and (found := exercise_contents(doctree)):
+        context["generate_toc_html"] = lambda kind="html": Markup(found)
+
+
 # --- the bibliography ----------------------------------------------------------------
 
 
@@ -539,6 +580,7 @@ def setup(app: Sphinx) -> dict:
     app.add_css_file("reading.css")
     app.add_js_file("reading.js", loading_method="defer")
     app.connect("config-inited", settings)
+    app.connect("html-page-context", list_exercises, priority=900)  # the theme has made its own
     app.connect("html-page-context", previews)
     app.connect("html-page-context", without_toggles, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -5,7 +5,7 @@
   // The theme marks by what comes into view, and sticks after a long jump: without this id it leaves it to us.
   const toc = document.getElementById("pst-page-toc-nav");
   if (toc) toc.id = "tformer-page-toc";
-  const links = [...document.querySelectorAll("#tformer-page-toc a[href^='#']")];
+  const links = [...document.querySelectorAll("#tformer-page-toc a[href^='#']")]; // and those of the bar's list
   const sections = [...document.querySelectorAll(".bd-article section[id]")].filter((section) =>
     links.some((link) => link.hash === `#${section.id}`),
   );
@@ -34,8 +34,37 @@
       if (open && bar) bar.textContent = link.textContent.trim();
     }
     if (bar && !section) bar.textContent = title;
-    for (const entry of document.querySelectorAll("#tformer-page-toc .toc-entry"))
+    for (const entry of document.querySelectorAll(".toc-entry"))
       entry.classList.toggle("active", Boolean(entry.querySelector("a.active")));
+    beside();
+  };
+
+  // In the margin the contents stay in view. They give way to what reaches into the margin, a figure or a note or long
+  // lines of code, while it passes; and where they are longer than the screen, the entry that is marked is seen.
+  const margin = document.querySelector(".bd-sidebar-secondary .sidebar-secondary-items");
+  const article = document.querySelector(".bd-article");
+  let marked = null;
+  const beside = () => {
+    const box = margin?.getBoundingClientRect();
+    if (!box?.width) return;
+    const [left, end] = [box.left + 1, Math.min(box.bottom, innerHeight)];
+    const reaches = (y) => {
+      const one = document.elementsFromPoint(left, y).find((found) => found !== article && article.contains(found));
+      const code = one?.closest("pre") ?? one?.querySelector("pre");
+      if (!code) return Boolean(one);
+      const lines = document.createRange(); // its frame is as wide as the page, its lines may be short
+      lines.selectNodeContents(code);
+      return lines.getBoundingClientRect().right > left;
+    };
+    let passes = false;
+    for (let y = Math.max(box.top, 0); y < end && !passes; y += 16) passes = reaches(y);
+    margin.classList.toggle("passed", passes);
+    const active = margin.querySelector("a.active");
+    if (active === marked) return;
+    marked = active;
+    if (!active || margin.scrollHeight <= margin.clientHeight) return;
+    const place = active.getBoundingClientRect();
+    if (place.top < box.top || place.bottom > box.bottom) margin.scrollTop += place.top - box.top - box.height / 2;
   };
   let waiting = false;
   const soon = () => {
@@ -55,17 +84,7 @@
   document.addEventListener("click", (event) => {
     const link = event.target.closest("a[href^='#']");
     if (!link) return;
-    const list = link.closest("dialog"); // opened from the bar: it closes, gives its place back, and then one jumps
-    if (list) {
-      event.preventDefault();
-      const jump = () => {
-        location.hash = link.hash;
-        document.getElementById(decodeURIComponent(link.hash.slice(1)))?.scrollIntoView();
-        pin();
-      };
-      list.addEventListener("close", () => requestAnimationFrame(jump), { once: true });
-      list.close();
-    }
+    link.closest("[popover]")?.hidePopover();
     setTimeout(pin);
   });
   for (const moved of ["wheel", "touchmove", "keydown"]) addEventListener(moved, (event) => {
@@ -73,8 +92,23 @@
   }, { passive: true });
   addEventListener("scroll", soon, { passive: true });
   addEventListener("resize", soon);
-  new ResizeObserver(soon).observe(document.querySelector(".bd-article")); // formulas and folds move what follows
+  new ResizeObserver(soon).observe(article); // formulas and folds move what follows
   pin();
+
+  // The bar opens the same list: under its button, and on a phone from the bottom. Nothing of the page moves for it.
+  const list = document.getElementById("tformer-sections");
+  list?.addEventListener("beforetoggle", (event) => {
+    if (event.newState !== "open") return;
+    if (!list.firstChild) {
+      list.append(...[...margin.firstElementChild.children].map((part) => part.cloneNode(true)));
+      for (const one of list.querySelectorAll("[id]")) one.removeAttribute("id");
+      for (const nav of list.querySelectorAll("nav.page-toc")) nav.setAttribute("aria-label", bar.title);
+      links.push(...list.querySelectorAll("a[href^='#']"));
+      mark();
+    }
+    list.style.setProperty("--left", `${bar.getBoundingClientRect().left}px`);
+  });
+  list?.addEventListener("toggle", () => list.querySelector("a.active")?.scrollIntoView({ block: "nearest" }));
 })();
 
 // --- What once stood on a chapter's page and stands on its laboratory's or its exercises' now. ---
@@ -119,13 +153,31 @@
     return pages.get(path);
   };
 
-  const box = document.createElement("div");
-  box.className = "tformer-preview";
-  box.id = "tformer-preview";
-  box.setAttribute("role", "tooltip");
-  box.hidden = true;
-  document.body.append(box);
+  const made = (name, attributes) => {
+    const element = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+    return document.body.appendChild(element);
+  };
+  const box = made("div", { class: "tformer-preview", id: "tformer-preview", role: "tooltip", hidden: "" });
   let shown = null, timer, touched = false;
+
+  // What a link leads to, in `place`; nothing where it is in view, or where nothing is known.
+  const write = async (link, place, wanted) => {
+    const url = new URL(link.href);
+    const here = url.pathname === location.pathname && document.getElementById(decodeURIComponent(url.hash.slice(1)));
+    if (here) { // what stands in view needs no second showing
+      const seen = here.getBoundingClientRect();
+      if (seen.top >= 0 && seen.bottom <= innerHeight) return false;
+    }
+    const html = (await load(url.pathname))[decodeURIComponent(url.hash.slice(1))];
+    if (!html || !wanted()) return false;
+    place.innerHTML = html;
+    for (const part of place.querySelectorAll("[id]")) part.removeAttribute("id");
+    for (const part of place.querySelectorAll(".headerlink")) part.remove();
+    for (const image of place.querySelectorAll("img[src]")) image.src = new URL(image.getAttribute("src"), url).href;
+    for (const inner of place.querySelectorAll("a[href]")) inner.href = new URL(inner.getAttribute("href"), url).href;
+    return true;
+  };
 
   const hide = () => {
     clearTimeout(timer);
@@ -142,20 +194,7 @@
     box.style.top = `${(below + height < innerHeight || above < 0 ? below : above) + scrollY}px`;
   };
   const show = async (link) => {
-    const url = new URL(link.href);
-    const here = url.pathname === location.pathname && document.getElementById(decodeURIComponent(url.hash.slice(1)));
-    if (here) { // what stands in view needs no second showing
-      const seen = here.getBoundingClientRect();
-      if (seen.top >= 0 && seen.bottom <= innerHeight) return;
-    }
-    const found = await load(url.pathname);
-    const html = found[decodeURIComponent(url.hash.slice(1))];
-    if (!html || shown !== link) return;
-    box.innerHTML = html;
-    for (const part of box.querySelectorAll("[id]")) part.removeAttribute("id");
-    for (const part of box.querySelectorAll(".headerlink")) part.remove();
-    for (const image of box.querySelectorAll("img[src]")) image.src = new URL(image.getAttribute("src"), url).href;
-    for (const inner of box.querySelectorAll("a[href]")) inner.href = new URL(inner.getAttribute("href"), url).href;
+    if (!await write(link, box, () => shown === link)) return;
     for (const inner of box.querySelectorAll("a")) inner.tabIndex = -1;
     box.hidden = false;
     place(link);
@@ -174,19 +213,45 @@
     timer = setTimeout(hide, 250); // time to move into the box
   };
 
+  // A finger cannot point: its tap shows the same in a sheet from the bottom, with a link that goes there.
+  const WORDS = [[/^#term-/, "Go to the glossary"], [/^#cite-/, "Go to the bibliography"], [/^#equation-/, "Go to the equation"], [/./, "Go to the figure"]];
+  const sheet = made("div", { class: "tformer-sheet", popover: "", role: "dialog", "aria-label": "What the link leads to", tabindex: "-1", autofocus: "" });
+  sheet.innerHTML = `<div class="tformer-preview__text"></div><p><a></a><button popovertarget="${sheet.id = "tformer-sheet"}" popovertargetaction="hide">Close</button></p>`;
+  const [text, go] = [sheet.firstChild, sheet.querySelector("a")];
+  const open = async (link) => {
+    shown = link;
+    if (!await write(link, text, () => shown === link)) {
+      if (shown === link) location.assign(link.href);
+      return;
+    }
+    if (link.hash.startsWith("#term-")) text.prepend(Object.assign(document.createElement("strong"), { textContent: link.textContent }));
+    go.href = link.href;
+    go.textContent = WORDS.find(([kind]) => kind.test(link.hash))[1];
+    sheet.showPopover();
+    sheet.scrollTop = 0;
+    window.MathJax?.typesetPromise?.([text]);
+  };
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest?.(".bd-article a.internal[href*='#']:not(.headerlink), .tformer-preview__text a.internal[href*='#']");
+    if (event.target.closest?.("a") === go) sheet.hidePopover(); // it may be on this page
+    if (!link || !touched || !event.detail || !KINDS.test(link.hash) || !sheet.showPopover) return; // by keyboard it is followed
+    event.preventDefault();
+    open(link);
+  });
+
   tformerClosed.each((root) => {
     for (const link of root.querySelectorAll(".bd-article a.internal[href*='#']:not(.headerlink)")) {
       if (!KINDS.test(link.hash)) continue;
       link.removeAttribute("title"); // the browser's own box would cover ours
       link.addEventListener("pointerenter", (event) => event.pointerType === "mouse" && want(link, 200));
-      link.addEventListener("pointerleave", leave);
+      link.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && leave());
       link.addEventListener("focus", () => link.matches(":focus-visible") && !touched && want(link, 100));
-      link.addEventListener("blur", leave);
+      link.addEventListener("blur", () => !touched && leave());
       link.addEventListener("click", hide);
     }
   });
   addEventListener("pointerdown", (event) => {
-    touched = event.pointerType === "touch"; // a tap follows the link
+    touched = event.pointerType === "touch";
     if (touched && !box.contains(event.target)) hide();
   });
   box.addEventListener("pointerenter", () => clearTimeout(timer));

@@ -7,7 +7,9 @@
 (() => {
   const root = new URL(document.documentElement.dataset.content_root || "./", location.href);
   // Which kinds of records stand together, in what order, and how many of each; and how much what is found in one counts.
-  const SHOWN = [[["section", "opening", "laboratory", "page"], 8], [["term"], 3], [["aside"], 2], [["work"], 2], [["reference"], 4]];
+  const SHOWN = [[["section", "opening", "laboratory", "page"], 8], [["term"], 3], [["aside"], 2], [["work"], 2]];
+  const CODE = /[_(]|\p{L}\.\p{L}|\p{Ll}\p{Lu}/u; // a query with it asks for a name of code, perhaps
+  const CANDIDATES = 24; // whose texts are looked at
   const WORTH = { section: 1, opening: 0.9, term: 0.9, laboratory: 0.85, aside: 0.6, page: 0.6, work: 0.6, reference: 0.5 };
   const MAIN = { section: true, opening: true, laboratory: true, term: true };
   const NOTHING = { results: [] };
@@ -27,11 +29,16 @@
 
   // Stems, so that "normalizing" is "normalisation" and "layer norms" are a "layer norm"; only compared with each other.
   const ENDINGS = /^(.{3,}?)(?:is(?:e[drs]?|ers|ing|ations?)|ations?|ions?|ings?|al|ly|ed|ers?|es|e|s)$/;
+  const SAME = new Map([["sqrt", "root"]]); // as it is typed, and as it is written
   const british = (word) => word.toLowerCase().replace(/iz(?=e|i|a)/g, "is").replace(/our/g, "or");
+  const known = new Map(); // stems of words, since whole texts are compared
   const stem = (word) => {
-    let short = british(word).replace(/ies$/, "y");
-    for (let last; last !== short; ) [last, short] = [short, short.replace(ENDINGS, "$1")];
-    return short.replace(/([^aeiou])\1$/, "$1");
+    if (!known.has(word)) {
+      let short = british(SAME.get(word) ?? word).replace(/ies$/, "y");
+      for (let last; last !== short; ) [last, short] = [short, short.replace(ENDINGS, "$1")];
+      known.set(word, short.replace(/([^aeiou])\1$/, "$1"));
+    }
+    return known.get(word);
   };
   const parts = (text) => text.toLowerCase().match(/[\p{L}\p{N}]+/gu) || [];
   const content = (words) => {
@@ -46,7 +53,7 @@
     if (location.protocol === "file:") return Promise.resolve(null);
     engine ??= Promise.all([import(new URL("pagefind/pagefind.js", root).href), fetch(new URL("pagefind/titles.json", root))])
       .then(async ([pagefind, titles]) => {
-        await pagefind.options({ ranking: RANKING, excerptLength: 24 });
+        await pagefind.options({ ranking: RANKING });
         await pagefind.init();
         const records = new Map();
         for (const [id, kind, title, names] of await titles.json())
@@ -72,13 +79,44 @@
       const said = parts(Object.values(meta).concat(content).join(" ")).map(british);
       if (!parts(word).every((part) => said.some((one) => one.startsWith(british(part))))) begun.clear();
     }
+    if (word.length < 3) begun.clear(); // "d" does not ask for "do"
     const having = [...(whole.size ? whole : begun).keys()].filter((id) => records.get(id)?.kind in MAIN).length;
     const weight = (having ? Math.log(1 + main / having) : 1) * (word.length > 1 ? 1 : 0.3);
     return { word, whole, begun, weight };
   };
-  const known = (engine, word) => {
+  const lookedUp = (engine, word) => {
     if (!engine.words.has(word)) engine.words.set(word, lookUp(engine, word));
     return engine.words.get(word);
+  };
+
+  // Of a text the sentence that has most of what is asked, the rarer words counting more: how much of the query that
+  // is (0 to 1), and its words, each with whether it is one of them. What is left of a long formula is no word.
+  const FORMULA = /^(?!["“(]*[a-z]{2})(?=.*[_^])(?=.*[\p{Lu}=+(])\S{5,}$|[√Σ∏]/u;
+  const OPERATOR = /^[-=+·×/≈≤≥]$/u;
+  const LONGEST = 32; // in words
+  const bestSentence = (content, asked, typed) => {
+    const long = asked.filter(({ stem }) => stem.length > 1); // a letter is in many formulas
+    const weights = new Map((long.length ? long : asked).map(({ stem, weight }) => [stem, weight]));
+    const isAsked = (word) => parts(word).some((one) => weights.has(stem(one)) || (typed && one.startsWith(typed)));
+    const sentences = content.split(/(?<=[.!?:]) +(?=[\p{Lu}“(])/u).map((sentence) => sentence.split(/\s+/).filter(Boolean));
+    let best = 0, most = -1;
+    sentences.forEach((words, i) => {
+      const there = new Set(words.flatMap(parts).map(stem));
+      const sum = add([...weights].map(([one, weight]) => (there.has(one) ? weight : 0))) + (words.some(isAsked) ? 1e-6 : 0);
+      if (sum > most) [best, most] = [i, sum];
+    });
+    let words = sentences[best] ?? [];
+    if (words.length < LONGEST / 2) words = words.concat(sentences[best + 1] ?? []);
+    const first = Math.max(0, words.findIndex(isAsked));
+    const from = words.length > LONGEST && first > LONGEST / 2 ? first - LONGEST / 4 : 0;
+    const said = from ? [["…", false]] : [];
+    for (const word of words.slice(from, from + LONGEST)) {
+      const left = said.at(-1)?.[0] === "…";
+      if (!FORMULA.test(word) && !(left && OPERATOR.test(word))) said.push([word, isAsked(word)]);
+      else if (!left) said.push(["…", false]);
+    }
+    if (words.length > from + LONGEST) said.push(["…", false]);
+    return { share: Math.max(0, most) / (add([...weights.values()]) || 1), said };
   };
 
   // How a record's names match the query: the share of the query that is names of the record in full, whether one
@@ -132,12 +170,12 @@
 
   // The results of a query, best first, and the words of it that the book does not have.
   const ask = async (engine, query) => {
-    const words = content(query.split(/\s+/).map((word) => word.replace(EDGES, "")).filter(Boolean));
-    const several = words.length > 1;
-    const [all, same, ...looked] = await Promise.all([
-      several ? engine.pagefind.search(words.join(" ")) : NOTHING,
+    const code = CODE.test(query);
+    const typedWords = content(query.split(/\s+/).map((word) => word.replace(EDGES, "")).filter(Boolean));
+    const words = typedWords.map((word) => (code ? word : SAME.get(word.toLowerCase()) ?? word));
+    const [same, ...looked] = await Promise.all([
       parts(query).length > 2 ? engine.pagefind.search(`"${query.replaceAll('"', " ")}"`) : NOTHING,
-      ...words.map((word) => known(engine, word)),
+      ...words.map((word) => lookedUp(engine, word)),
     ]);
     const typing = /[\p{L}\p{N}]$/u.test(query) ? looked.at(-1) : null;
     const there = looked.filter(({ whole, begun }) => whole.size || begun.size);
@@ -163,7 +201,6 @@
       return those.map((one) => ({ stem: one, weight: weight / those.length }));
     });
     const total = add(asked.map(({ weight }) => weight));
-    const together = new Map(all.results.map((result) => [result.id, result])); // their excerpts show all words
     const literal = new Set(same.results.map(({ id }) => id)); // have the query as it stands: the longer, the less by chance
     const ofLiteral = Math.min(2, 0.5 * (parts(query).length - 1));
     const scored = [...sums.values()]
@@ -173,16 +210,28 @@
         const like = compare(asked, total, record);
         const said = literal.has(sum.id) ? ofLiteral : 0;
         const score = WORTH[record.kind] * (sum.text * sum.covered + 1.2 * like.name + 0.8 * like.title + said);
-        return { ...sum, kind: record.kind, score: score + (like.exact && record.kind === "term" ? 1 : 0) };
+        const exact = like.exact && record.kind === "term";
+        return { ...sum, kind: record.kind, exact, score: score + (exact ? 1 : 0) };
       })
       .sort((a, b) => b.score - a.score);
-    const first = scored.find(({ kind }) => kind !== "reference");
+    // Words that one sentence says together answer better than words of one section. Only the best are read for that.
+    const typed = typing && words.at(-1).length > 2 ? words.at(-1).toLowerCase() : "";
+    const read = async (one) => {
+      const data = await one.result.data();
+      return Object.assign(one, { data, best: bestSentence(data.content, asked, typed) });
+    };
+    const main = scored.filter(({ kind }) => kind !== "reference");
+    const near = await Promise.all(main.slice(0, CANDIDATES).map(read));
+    if (words.length > 1) for (const one of near) one.score += WORTH[one.kind] * one.best.share;
+    near.sort((a, b) => b.score - a.score);
+    const first = near.filter((one, i) => !i || one.exact); // and the term of that name
+    const sorted = [...near, ...main.slice(CANDIDATES)];
     const shown = SHOWN.flatMap(([kinds, most]) =>
-      scored.filter((one) => one !== first && kinds.includes(one.kind)).slice(0, most),
+      sorted.filter((one) => !first.includes(one) && kinds.includes(one.kind)).slice(0, most),
     );
-    const results = await Promise.all(
-      (first ? [first, ...shown] : shown).map(async ({ id, kind, result }) => ({ ...(await (together.get(id) || result).data()), kind })),
-    );
+    const names = scored.filter(({ kind }) => kind === "reference").slice(0, code ? 4 : 2); // of code: last, however well they match
+    const chosen = await Promise.all([...first, ...shown, ...names].map((one) => (one.data ? one : read(one))));
+    const results = chosen.map(({ data, kind, best }) => ({ meta: data.meta, kind, said: best.said }));
     const unknown = looked.filter((one) => !there.includes(one)).map(({ word }) => word);
     const partly = !scored.some(({ covered }) => covered > 0.99);
     return { total: scored.length, unknown, partly, results };
@@ -223,6 +272,20 @@
     })) input.setAttribute(key, value);
     let shown = [], active = -1, turn = 0, timer;
 
+    const empty = element("button", { type: "button", class: "tformer-search__empty", "aria-label": "Clear" }, "×");
+    input.after(empty);
+    empty.addEventListener("click", () => {
+      input.value = "";
+      clear();
+      input.focus();
+    });
+    const dialog = form.closest("dialog");
+    if (dialog) {
+      const close = element("button", { type: "button", class: "tformer-search__close" }, "Close");
+      form.append(close);
+      close.addEventListener("click", () => dialog.close());
+    }
+
     const mark = (index) => {
       shown[active]?.setAttribute("aria-selected", "false");
       active = index;
@@ -254,7 +317,7 @@
       const around = kind === "reference" ? meta.page : meta.within && `in “${meta.within}”`;
       if (around) title.append(" ", element("small", {}, around));
       const excerpt = element("span", { class: "tformer-search__excerpt" });
-      excerpt.innerHTML = result.excerpt; // pagefind's own: escaped words and <mark>
+      for (const [word, asked] of result.said) excerpt.append(asked ? element("mark", {}, word) : word, " ");
       return element("a", {
         role: "option", id: `${id}-${shown.length}`, href: new URL(meta.url, root).href, tabindex: "-1", "aria-selected": "false",
       }, title, excerpt);
@@ -330,9 +393,31 @@
         shown[Math.max(active, 0)].click();
       }
     });
+    // Who goes back from a result finds the search as it was left. (The history's own state Sphinx empties on each page.)
+    const ASKED = "tformer-asked";
+    let leaves = false;
+    const reopen = async (event) => {
+      const [{ type }] = performance.getEntriesByType("navigation");
+      if (event.type === "pageshow" && !event.persisted && type !== "back_forward") return;
+      const left = JSON.parse(sessionStorage.getItem(ASKED) || "null");
+      if (left?.page !== location.href || dialog.open) return;
+      dialog.showModal();
+      input.value = left.query;
+      await search();
+      list.scrollTop = left.scroll;
+    };
     list.addEventListener("click", (event) => {
-      if (event.target.closest("a")) form.closest("dialog")?.close(); // the result may be on this page
+      if (!dialog || !event.target.closest("a") || event.ctrlKey || event.metaKey || event.shiftKey) return;
+      const left = { page: location.href, query: list.dataset.query, scroll: list.scrollTop };
+      sessionStorage.setItem(ASKED, JSON.stringify(left));
+      leaves = true;
+      dialog.close(); // the result may be on this page
     });
+    dialog?.addEventListener("close", () => {
+      if (!leaves) sessionStorage.removeItem(ASKED);
+      leaves = false;
+    });
+    if (dialog) for (const back of ["pageshow", "popstate"]) addEventListener(back, reopen);
     return { input, search };
   };
 
