@@ -395,7 +395,7 @@ def surprise(
         f"The text {text}, and under each letter, space or mark two bars that hang down: the left one for "
         f"{little}, the right one, in full colour, for {much}. {described}"
     )
-    deepest = max(map(max, costs.values()))
+    deepest = round(max(map(max, costs.values())), 1)  # the same height on every machine
 
     def layout(room: Pixels, size: Pixels, rows: Sequence[str], scale: Pixels) -> Scene:
         scene = Scene(room, size=size)

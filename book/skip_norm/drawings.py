@@ -250,7 +250,7 @@ def input_left(
         + "."
     )
     tall = 56.0
-    high = tall * max(whole for name in headings for _, whole in bars[name])
+    high = round(tall * max(whole for name in headings for _, whole in bars[name]))
 
     def panel(scene: Scene, x: Pixels, name: str, y: Pixels) -> None:
         """One place, 320 pixels wide."""

@@ -71,7 +71,7 @@ def test_longest_is_the_same_training_with_more_steps(scripts, monkeypatch):
     for module in (script, long_training):
         monkeypatch.setattr(module, "fit", fit)
     expected = script.longer_muon(True, 0)
-    found = long_training.judged(0)
+    found = long_training.judged("ViT", 0)
     (weights, batches, options), (same, more, like) = caught
     assert (batches.steps, more.steps) == (script.LONGER, 3000)
     assert (batches.batch, batches.most, options) == (more.batch, more.most, like)
