@@ -138,7 +138,8 @@ def test_the_layout_is_the_one_for_the_room(browser, sheet, width):
         ("outside", '<text x="190" y="40" font-size="15">leaves</text>'),
         ("outside", '<g class="tformer-cell"><rect width="20" height="20" fill="none"/><text y="15" '
                     'font-size="15">leaves</text></g>'),
-        ("covers", '<foreignObject width="99" height="40"><aside class="margin">a note</aside></foreignObject>'),
+        ("covers", '<foreignObject width="99" height="40"><aside class="margin">note</aside>'
+                   '</foreignObject>'),
         ("size", '<text x="10" y="40" font-size="9">small</text>'),
         ("contrast", '<text x="10" y="40" font-size="15" fill="#aaa">pale</text>'),
     ],

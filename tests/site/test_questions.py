@@ -101,6 +101,14 @@ def test_what_tells_the_answer_is_veiled_until(visit, how):
     assert held.bounding_box()["height"] == pytest.approx(height, abs=1)
 
 
+def test_what_is_shown_from_below_is_read_from_its_start(visit):
+    page = visit(PAGE, width=360, height=640, alone=True).page
+    cover = page.locator(f"#q-{PREDICT} + .veil")
+    cover.evaluate("e => scrollBy(0, e.getBoundingClientRect().bottom - 300)")
+    cover.get_by_role("button", name="show it").click()
+    eventually(page, lambda: 0 <= cover.locator("> .veil-held").bounding_box()["y"] < 100)
+
+
 def test_a_link_from_elsewhere_lands_on_what_was_veiled(visit):
     page = visit(f"{PAGE}#fig-attention-day").page
     assert page.locator(VEILED).count() == 0
