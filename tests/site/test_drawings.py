@@ -1,10 +1,16 @@
 """Every drawing as a browser shows it: nothing overlaps, everything fits, all of it can be read."""
 
+import re
+import sys
+
 import pytest
 
 from tests.book.kit.drawings.examples import EXAMPLES
 from tests.site.pages import OPEN_ALL, ROOT, toc_pages
 from tformer_book.kit.drawings.cards import card
+
+sys.path.insert(0, str(ROOT / "book" / "site" / "extensions"))
+import tformer_drawings
 
 PAPER = {"light": ("#ffffff", "#222832"), "dark": ("#121212", "#ced6dd")}  # the theme's page and text
 SETTINGS = [(scheme, width) for scheme in PAPER for width in (360, 1440)]
@@ -13,7 +19,7 @@ LOOK = """() => {
   const shown = [...document.querySelectorAll('svg.tformer-drawing')].filter(
     svg => svg.getBoundingClientRect().width > 0 && !svg.closest('.tformer-card'));
   const found = {drawings: shown.length, texts: 0};
-  for (const fault of ['overlap', 'outside', 'size', 'contrast', 'wide']) found[fault] = [];
+  for (const fault of ['overlap', 'outside', 'size', 'contrast', 'wide', 'covers']) found[fault] = [];
   const parse = colour => (colour.match(/[\\d.]+/g) || [0, 0, 0, 0]).map(Number);
   const over = (top, alpha, below) => below.map((b, i) => alpha * top[i] + (1 - alpha) * b);
   const light = rgb => rgb.map(c => c / 255).map(c => c <= .04045 ? c / 12.92 : ((c + .055) / 1.055) ** 2.4)
@@ -31,6 +37,11 @@ LOOK = """() => {
     const name = svg.querySelector('title').textContent;
     const frame = svg.getBoundingClientRect();
     if (frame.right > innerWidth + .5) found.wide.push(name);
+    for (const note of document.querySelectorAll('aside.margin, div.margin')) {
+      const box = note.getBoundingClientRect();
+      if (!note.contains(svg) && Math.min(box.right, frame.right) > Math.max(box.left, frame.left) + 1
+        && Math.min(box.bottom, frame.bottom) > Math.max(box.top, frame.top) + 1) found.covers.push(name);
+    }
     const scale = frame.width / svg.viewBox.baseVal.width;
     const texts = [...svg.querySelectorAll('text')].filter(t => t.textContent.trim());
     found.texts += texts.length;
@@ -70,7 +81,7 @@ LOOK = """() => {
   return found;
 }"""
 
-FAULTS = ("overlap", "outside", "size", "contrast", "wide")
+FAULTS = ("overlap", "outside", "size", "contrast", "wide", "covers")
 
 
 @pytest.fixture(scope="module")
@@ -127,6 +138,8 @@ def test_the_layout_is_the_one_for_the_room(browser, sheet, width):
         ("outside", '<text x="190" y="40" font-size="15">leaves</text>'),
         ("outside", '<g class="tformer-cell"><rect width="20" height="20" fill="none"/><text y="15" '
                     'font-size="15">leaves</text></g>'),
+        ("covers", '<foreignObject width="99" height="40"><aside class="margin">note</aside>'
+                   '</foreignObject>'),
         ("size", '<text x="10" y="40" font-size="9">small</text>'),
         ("contrast", '<text x="10" y="40" font-size="15" fill="#aaa">pale</text>'),
     ],
@@ -158,6 +171,31 @@ def test_drawings_on_pages_can_be_read(visit, path):
         assert found["drawings"] > 0
         faults = {fault: found[fault] for fault in FAULTS}
         assert faults == {fault: [] for fault in FAULTS}, (scheme, width)
+
+
+@pytest.mark.parametrize(("width", "scale"), [(1440, 1), (960, 1), (768, 0.8), (600, 0.8)])
+def test_a_page_shows_the_wide_layout_where_there_is_room(visit, width, scale):
+    """Also one that is wider than the column: it begins with the text and reaches into the margin."""
+    page = visit("book/attention/chapter.html", width=width).page
+    page.evaluate(OPEN_ALL)
+    for name in ("memory", "matrices"):
+        drawing = page.locator(f"#fig-attention-{name} svg:visible")
+        shown = drawing.evaluate("e => e.getBoundingClientRect().width / e.viewBox.baseVal.width")
+        assert "tformer-wide" in drawing.get_attribute("class")
+        assert scale <= shown <= 1.001
+        text = page.locator(".bd-article p").first.bounding_box()
+        assert drawing.bounding_box()["x"] == pytest.approx(text["x"], abs=1)
+
+
+def test_the_rule_of_a_stored_drawing_is_changed_and_nothing_else():
+    stored = next(html for example in EXAMPLES if "@container" in (html := example().to_html()))
+    both = tformer_drawings.with_room(f"<p>{stored}</p>")
+    wide = float(re.search(r'width="([\d.]+)"', stored)[1])
+    assert f'style="--wide: {wide:g}px" class="tformer-figure' in re.sub(r"\.0px", "px", both)
+    assert f"(max-width:{round(0.8 * wide)}px)" in both
+    plain = re.sub(r' style="--wide: [\d.]+px"|(?<=max-width:)\d+(?=px\))', "", both)
+    assert plain == re.sub(r"(?<=max-width:)\d+(?=px\))", "", f"<p>{stored}</p>")
+    assert tformer_drawings.with_room("<p>none</p>") == "<p>none</p>"
 
 
 def test_cards_name_their_chapter_and_are_links(tmp_path):
@@ -192,7 +230,7 @@ def test_cards_name_their_chapter_and_are_links(tmp_path):
     )
     app.build()
     page = BeautifulSoup((tmp_path / "out/index.html").read_text("utf8"), "lxml")
-    assert page.select_one("h1 ~ .tformer-figure svg.tformer-wide") is not None
+    assert page.select_one('h1 ~ .tformer-figure[style^="--wide: "] svg.tformer-wide') is not None
     assert [head.get_text() for head in page.select("h3.tformer-cards-part")] == [
         "First & last",
         "Also & besides",

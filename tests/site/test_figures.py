@@ -138,7 +138,12 @@ def test_a_figure_is_enlarged_closed_by_escape_and_gives_the_focus_back(visit, w
             page.keyboard.press(how)
         dialog = page.get_by_role("dialog")
         image = dialog.locator("img:visible")
-        assert image.bounding_box()["width"] > 1.2 * figure.locator("img:visible").bounding_box()["width"]
+        shown, before = image.bounding_box(), figure.locator("img:visible").bounding_box()
+        assert max(shown["width"], shown["height"]) > 1.2 * before["width"]  # on a phone it is turned
+        assert shown["x"] >= 0  # and whole
+        assert shown["y"] >= 0
+        assert shown["x"] + shown["width"] <= width
+        assert shown["y"] + shown["height"] <= 900
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         assert "Figure 5." in dialog.inner_text()
         assert opened.problems == []

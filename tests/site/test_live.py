@@ -1307,6 +1307,165 @@ def test_undo_takes_back_what_was_typed_and_what_was_written(play):
     assert undo.is_disabled()
 
 
+def test_bars_heads_and_lens_follow_the_cursor(play):
+    """What stands at a place of the text is what the model says of the text up to there."""
+    figure = play("book/live_model.html").page.locator('details[data-try="live-model"]')
+    box = figure.get_by_label("Text that the model reads")
+    seen = (".tl-next", ".tl-strips path", ".tl-lens")
+    shown = "all => all.map(e => e.textContent + e.getAttribute('d') + e.getAttribute('aria-label')).join()"
+
+    def looks() -> list[str]:
+        return [figure.locator(part).evaluate_all(shown) for part in seen]
+
+    text = box.input_value()
+    at_the_end = looks()
+    box.fill(text[:14])
+    wanted = looks()
+    box.fill(text)
+    assert looks() == at_the_end
+    box.evaluate("e => { e.focus(); e.setSelectionRange(14, 14); }")
+    eventually(figure.page, lambda: looks() == wanted)
+    letter, bars = (
+        figure.locator(part).bounding_box() for part in (".tl-behind span:nth-child(15)", ".tl-next")
+    )
+    assert bars["x"] == pytest.approx(letter["x"], abs=2)
+    assert 0 < bars["y"] - letter["y"] - letter["height"] < 12
+    figure.locator(".tl-reads span").nth(len(text) - 1).click()
+    assert looks() == at_the_end
+    figure.locator(".tl-reads span").nth(13).click()
+    assert looks() == wanted
+    figure.get_by_role("button", name="One letter").click()  # it goes on at the end
+    assert box.input_value()[:-1] == text
+
+
+def test_a_letter_of_the_lens_is_written_where_the_cursor_is(play):
+    figure = play("book/live_model.html").page.locator('details[data-try="live-model"]')
+    box = figure.get_by_label("Text that the model reads")
+    text = box.input_value()
+    last = figure.locator('.tl-lens rect[data-key="3 0"]')
+    for at in (len(text), 14):
+        figure.locator(".tl-reads span").nth(at - 1).click()
+        letter = last.get_attribute("data-letter")
+        last.click()
+        assert box.input_value() == text[:at] + letter + text[at:]
+        figure.get_by_role("button", name="Undo").click()
+        assert box.input_value() == text
+
+
+def test_the_text_can_be_cleared_and_comes_back(play):
+    seen = play("book/live_model.html")
+    figure = seen.page.locator('details[data-try="live-model"]')
+    box = figure.get_by_label("Text that the model reads")
+    text = box.input_value()
+    figure.get_by_role("button", name="Clear").click()
+    seen.page.keyboard.type("the queen")
+    assert box.input_value() == "the queen"
+    while figure.get_by_role("button", name="Undo").is_enabled():
+        figure.get_by_role("button", name="Undo").click()
+    assert box.input_value() == text
+    assert not seen.problems
+
+
+def test_what_a_silenced_head_spoils_is_said_beside_the_heads(play, exported):
+    """In bits a letter of this text, which are those of the library."""
+    content, model = exported
+    figure = play("book/live_model.html").page.locator('details[data-try="live-model"]')
+    text = figure.get_by_label("Text that the model reads").input_value()
+    ids = torch.tensor([[content["letters"].index(letter) for letter in text]])
+
+    def bits() -> float:
+        with torch.no_grad():
+            p = model(ids)[0, :-1].log_softmax(-1).gather(1, ids[0, 1:, None])
+        return -p.mean().item() / math.log(2)
+
+    whole = bits()
+    said = figure.locator(".tl-spoils")
+    assert said.inner_text() == f"With all heads: {whole:.2f} bits a letter."
+    below = figure.locator(".tl-reads").bounding_box()["y"]
+    figure.get_by_role("button", name="Block 1, head 4").click()
+    figure.get_by_role("button", name="Silence head 1.4").click()
+    with mask_heads(model, [(0, 3)]):
+        without = bits()
+    assert without > whole
+    assert said.inner_text() == f"Without 1.4: {without:.2f} bits a letter; with all heads {whole:.2f}."
+    assert figure.locator(".tl-reads").bounding_box()["y"] == below
+
+
+@pytest.mark.parametrize(("across", "down"), [(0, 200), (20, 200), (120, 10)])
+def test_a_finger_that_scrolls_past_a_figure_changes_nothing(visit, across, down):
+    page = visit("book/play.html", width=360, height=780, alone=True).page
+    figure = page.locator('details[data-try="soft-dictionary"]')
+    figure.locator("svg").first.evaluate("e => e.scrollIntoView({ block: 'center' })")
+    figure.locator(".tl-said:not(:empty)").wait_for(timeout=20_000)
+    before = figure.locator(".tl-said").inner_text()
+    grip = figure.locator("svg rect.tl-grip").bounding_box()
+    x, y = grip["x"] + grip["width"] + 30, grip["y"] + 120
+    touch = page.context.new_cdp_session(page)
+    touch.send("Emulation.setTouchEmulationEnabled", {"enabled": True})
+    touch.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": [{"x": x, "y": y}]})
+    for n in range(1, 11):
+        place = {"x": x + across * n / 10, "y": y - down * n / 10}
+        touch.send("Input.dispatchTouchEvent", {"type": "touchMove", "touchPoints": [place]})
+    touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    eventually(page, lambda: (figure.locator(".tl-said").inner_text() != before) == (across > down))
+
+
+def test_the_picture_stays_where_it_is_when_a_task_is_reached(visit):
+    page = visit("book/index.html", width=360, alone=True).page
+    figure = page.locator('details[data-try="soft-dictionary"]')
+    figure.locator(".tl-said:not(:empty)").wait_for(timeout=20_000)
+    picture = figure.locator(".tl-stage svg")
+    top = picture.evaluate("e => e.getBoundingClientRect().top - document.body.getBoundingClientRect().top")
+    for values in ({"q": 10}, {"h": 0.3}, {"h": 11}):
+        figure.locator("tformer-live").evaluate("(e, values) => e.change(values)", values)
+        now = "e => e.getBoundingClientRect().top - document.body.getBoundingClientRect().top"
+        assert picture.evaluate(now) == top
+    assert figure.locator(".tl-done").count() == 3
+
+
+@pytest.mark.parametrize("width", [360, 1440])
+def test_the_lookup_shows_its_numbers_and_its_weights(visit, width):
+    """The ball is over no number, the weights stand on a line, the ring has a name until it is dragged."""
+    page = visit("book/index.html", width=width, alone=True).page
+    figure = page.locator('details[data-try="soft-dictionary"]')
+    figure.locator(".tl-said:not(:empty)").wait_for(timeout=20_000)
+    name = figure.locator("svg text", has_text="bandwidth 1.5 h")
+    assert name.count() == 1
+    bars = 'svg rect[fill="var(--tformer-weights)"]'
+    ends = figure.locator(bars).evaluate_all(
+        "all => all.map(e => e.y.baseVal.value + e.height.baseVal.value)"
+    )
+    assert max(ends) - min(ends) < 0.01
+    high = figure.locator(bars).evaluate_all("all => Math.max(...all.map(e => e.height.baseVal.value))")
+    assert high == pytest.approx(0.66 * 40, abs=0.5)
+    page.emulate_media(reduced_motion="reduce")
+    for q in range(16, 81):
+        hidden = figure.locator("tformer-live").evaluate(
+            """(e, q) => {
+              e.change({ q });
+              const ball = e.querySelector("svg circle[r='9']").getBoundingClientRect();
+              const is = (t) => /^\\d+°$/.test(t.textContent);
+              const numbers = [...e.querySelectorAll("svg text")].filter(is);
+              return numbers.filter((t) => {
+                const box = t.getBoundingClientRect();
+                return Math.min(box.right, ball.right) > Math.max(box.left, ball.left) + 2
+                  && Math.min(box.bottom, ball.bottom) > Math.max(box.top, ball.top) + 4;
+              }).map((t) => t.textContent);
+            }""",
+            q / 4,
+        )
+        assert hidden == [], q / 4
+    figure.locator("tformer-live").evaluate("e => e.change({ h: 1 })")
+    assert name.count() == 0
+
+
+def test_the_live_model_s_buttons_are_as_high_as_a_finger(play):
+    figure = play("book/live_model.html", width=360).page.locator('details[data-try="live-model"]')
+    high = figure.locator(".tl-buttons button").evaluate_all("all => all.map(one => one.offsetHeight)")
+    assert len(high) == 6
+    assert min(high) >= 44
+
+
 SHIFTS = """() => { window.shifts = 0; new PerformanceObserver((list) => {
   for (const one of list.getEntries()) if (!one.hadRecentInput) window.shifts += one.value;
 }).observe({ type: "layout-shift" }); }"""
@@ -1402,7 +1561,7 @@ def test_nothing_is_empty_beside_box_and_lens(visit):
     page = visit("book/live_model.html", width=1440, height=900).page
     figure = page.locator('details[data-try="live-model"]')
     figure.locator(".tl-said:not(:empty)").wait_for(timeout=20_000)
-    names = (".tl-writes", ".tl-key", ".tl-all > .tl-buttons", ".tl-lens", ".tl-reads")
+    names = (".tl-writes", ".tl-key", ".tl-spoils", ".tl-lens", ".tl-reads")
     text, hands, heads, lens, chosen = (figure.locator(name).bounding_box() for name in names)
     ends = [box["y"] + box["height"] for box in (text, hands, heads, lens)]
     assert abs(ends[0] - ends[1]) < 12

@@ -18,9 +18,15 @@ of its parts. What it says and shows lies in the chapter's folder, as `chapter.y
     ```
 
 makes such cards for other pages, under a caption like those of the parts.
+
+A notebook's drawing is stored with a rule of its own for the room below which it takes
+its narrow layout. The site has less room in its column and more beside it: here the
+wide layout stays until it would be smaller than `SMALLEST`, and the page learns its
+width, up to which it may reach into the margin (`drawings.css`).
 """
 
 import html
+import re
 import sys
 from itertools import groupby
 from pathlib import Path
@@ -34,6 +40,11 @@ SITE = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(SITE.parents[1] / "tools"))
 
 from chapters import FILE, chapters
+
+DRAWING = re.compile(r'<div class="tformer-figure drawing-\w+".*?</svg></div>', re.DOTALL)
+WIDE = re.compile(r'\bwidth="([\d.]+)"')  # the first: of the wide layout
+TURN = re.compile(r"(?<=@container \(max-width:)\d+(?=px\))")
+SMALLEST = 0.8  # of the size at which a wide layout was drawn
 
 
 class ChapterCardsNode(nodes.General, nodes.Element):
@@ -132,6 +143,29 @@ def show_cards(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         node.replace_self(nodes.raw("", "".join(shown), format="html"))
 
 
+def with_room(page: str) -> str:
+    """The drawings in this HTML, wide down to `SMALLEST`, and each with its width for the style sheet."""
+
+    def change(found: re.Match) -> str:
+        drawing = found[0]
+        wide = WIDE.search(drawing)
+        if wide is None:
+            return drawing
+        drawing = TURN.sub(str(round(SMALLEST * float(wide[1]))), drawing, count=1)
+        return drawing.replace("<div ", f'<div style="--wide: {wide[1]}px" ', 1)
+
+    return DRAWING.sub(change, page)
+
+
+def give_room(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Lets the drawings of a page be as wide as the page has room."""
+    if app.builder.format != "html":
+        return
+    for node in list(doctree.findall(nodes.raw)):
+        if "tformer-figure drawing-" in node.astext():
+            node.replace_self(nodes.raw("", with_room(node.astext()), **node.attributes))
+
+
 def setup(app: Sphinx) -> dict:
     """Registers the directives and the drawings' style sheet."""
     app.add_node(ChapterCardsNode)
@@ -139,5 +173,6 @@ def setup(app: Sphinx) -> dict:
     app.add_directive("chapter-cards", ChapterCards)
     app.add_directive("page-cards", PageCards)
     app.connect("doctree-resolved", show_cards)
+    app.connect("doctree-resolved", give_room)
     app.add_css_file("drawings.css")
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

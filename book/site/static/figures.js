@@ -13,10 +13,9 @@
 
     const picture = figure.querySelector(".tformer-figure").cloneNode(true);
     const image = picture.querySelector("img");
-    picture.style.setProperty("--ratio", image.getAttribute("width") / image.getAttribute("height"));
-    picture.tabIndex = 0; // where it is wider than the window it scrolls, and the keyboard must reach it
-    picture.setAttribute("role", "group");
-    picture.setAttribute("aria-label", "Figure, scrolls where it is wider than the window");
+    const ratio = image.getAttribute("width") / image.getAttribute("height");
+    picture.style.setProperty("--ratio", ratio);
+    picture.classList.toggle("tformer-turns", ratio > 1.2); // where the window is upright and narrow
 
     const caption = document.createElement("p");
     for (const part of figure.querySelector("figcaption p, figcaption").childNodes) {

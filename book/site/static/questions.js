@@ -63,6 +63,8 @@
     const show = button("show it", () => {
       asked();
       held.focus({ preventScroll: true });
+      const bar = parseFloat(getComputedStyle(document.documentElement).scrollPaddingTop);
+      if (held.getBoundingClientRect().top < bar) held.scrollIntoView({ block: "start" }); // it is read from its start
     });
     const cover = element("div", "veil-cover", element("p", "", "What follows tells the answer. Choose one first, or ", show, "."));
     const held = element("div", "veil-held");

@@ -1,6 +1,6 @@
 // What a decoder computes again without a cache, and how large the cache becomes.
 (() => {
-  const { define, text, line, rect, colour, number, bytes } = window.TformerLive;
+  const { define, html, text, line, rect, colour, number, bytes } = window.TformerLive;
   const { cacheNumbers } = window.TformerMaths;
   const words = "the course of true love never did run smooth".split(" ");
   const MODELS = { // blocks, heads of queries, heads of keys, width of a head; or latents; billions of weights
@@ -33,6 +33,7 @@
       let passes, grown; // from a place to the number of words, and from one to the length of the text
       const show = ui.picture("A row for each pass of the decoder. Filled cells: tokens whose keys and values are computed in this pass. Empty cells: read from the cache. Bars beside them count them. The sentence below says the numbers.",
         (_, y) => ui.change({ written: passes(y) }));
+      ui.stage.append(html("p", { class: "tl-label tl-part-two" }, html("strong", {}, "How large it becomes"), " for one text"));
       const sizes = ui.picture("For five models a bar: the bytes of the cache for one text; a thin bar for keys and values of every head, and a mark where the weights are.",
         (x, y) => ui.change({ N: grown(x, y) }));
       ui.panel.classList.add("tl-dense");

@@ -274,7 +274,7 @@
 
     toggle(key, label) {
       const input = html("input", { type: "checkbox", onchange: () => this.change({ [key]: input.checked }) });
-      const row = html("div", { class: "tl-row" }, html("label", { class: "tl-check" }, input, " ", label));
+      const row = html("div", { class: "tl-row" }, html("label", { class: "tl-check" }, input, label));
       this.panel.append(row);
       this.controls.set(key, { show: () => { input.checked = this.state[key]; } });
       return row;
@@ -312,20 +312,38 @@
     picture(label, drag) {
       const picture = svg("svg", { role: "img", "aria-label": label });
       if (drag) {
-        const at = (event) => {
+        const at = (event, down) => {
           const box = picture.getBoundingClientRect();
           const scale = picture.viewBox.baseVal.width / box.width;
-          drag((event.clientX - box.left) * scale, (event.clientY - box.top) * scale, event.type === "pointerdown");
+          drag((event.clientX - box.left) * scale, (event.clientY - box.top) * scale, down);
         };
+        // A finger on a grip moves it. Elsewhere it may be about to scroll the page, which the browser then says by
+        // `pointercancel`: it moves something once it goes sideways, or is lifted where it came down.
+        let came = null;
         picture.classList.add("tl-drag");
         picture.addEventListener("pointerdown", (event) => {
           picture.setPointerCapture(event.pointerId);
-          at(event);
+          if (event.pointerType === "touch" && !event.target.closest(".tl-grip")) came = event;
+          else at(event, true);
         });
-        picture.addEventListener("touchstart", (event) => { // a finger on a grip moves it; elsewhere it scrolls the page
+        picture.addEventListener("touchstart", (event) => {
           if (event.target.closest(".tl-grip")) event.preventDefault();
         }, { passive: false });
-        picture.addEventListener("pointermove", (event) => picture.hasPointerCapture(event.pointerId) && at(event));
+        picture.addEventListener("pointermove", (event) => {
+          if (!picture.hasPointerCapture(event.pointerId)) return;
+          if (came) {
+            const [dx, dy] = [Math.abs(event.clientX - came.clientX), Math.abs(event.clientY - came.clientY)];
+            if (dx < 8 || dx < dy) return;
+            at(came, true);
+            came = null;
+          }
+          at(event, false);
+        });
+        picture.addEventListener("pointerup", () => {
+          if (came) at(came, true);
+          came = null;
+        });
+        picture.addEventListener("pointercancel", () => { came = null; });
       }
       this.stage.append(picture);
       return (width, height, ...children) => {

@@ -55,10 +55,32 @@
     ],
     learned: "Some heads are missed at once, others hardly: a letter is the work of many, and not of each as much.",
     build(ui) {
-      const reader = new Reader();
+      const [reader, whole] = [new Reader(), new Reader()]; // with the silenced heads, and with all
       const button = (label, onclick, more = {}) => html("button", { type: "button", onclick, ...more }, label);
       const [m, h] = [() => Math.min(model.M - 1, Math.max(0, Math.round(ui.state.block))), () => Math.min(model.H - 1, Math.max(0, Math.round(ui.state.head)))];
       const read = () => reader.read(ui.state.text, silenced(ui.state));
+
+      // --- The cursor: how many letters of the text stand before it. Bars, heads and lens are of this place.
+      let at = Infinity; // the end, also when the text grows
+      const before = () => ui.state.text.slice(0, at);
+      const moveTo = (place) => {
+        const now = place < ui.state.text.length ? place : Infinity;
+        if (now === at) return;
+        at = now;
+        ui.redraw();
+      };
+      // The last letter before it of those in the window; of a text that begins with it, the first.
+      const last = () => Math.min(reader.ids.length, Math.max(1, known(before()).length - reader.from)) - 1;
+      // Behind the letter that stands at this place of the window.
+      const behindLetter = (s) => {
+        const places = [];
+        let end = 0;
+        for (const letter of ui.state.text) {
+          end += letter.length;
+          if (model.letters.includes(letter)) places.push(end);
+        }
+        return places[reader.from + s] ?? Infinity;
+      };
 
       // --- The text: a field, and behind it the same letters, which carry the colours and, at the cursor, the bars.
       const box = html("textarea", { spellcheck: "false", "aria-label": "Text that the model reads" });
@@ -79,19 +101,32 @@
       box.addEventListener("input", (event) => {
         if (!typing || event.inputType !== "insertText" || /\s/.test(event.data ?? "")) remember();
         typing = true;
+        at = box.selectionEnd < box.value.length ? box.selectionEnd : Infinity;
         ui.change({ text: box.value });
         if (box.selectionEnd === box.value.length) box.scrollTop = box.scrollHeight; // the bars are seen, and whole lines
       });
+      document.addEventListener("selectionchange", () => document.activeElement === box && box.value === ui.state.text && moveTo(box.selectionEnd));
       const undo = button("Undo", () => {
         stop();
         typing = false;
         if (past.length) ui.change({ text: past.pop() });
       });
 
+      const put = (text) => { // in the place of what stands there
+        stop();
+        remember();
+        typing = false;
+        ui.change({ text });
+      };
+      const clear = button("Clear", () => {
+        put("");
+        box.focus();
+      });
+
       // --- It writes letter by letter, so that one can watch; at once where motion is unwanted. It stops when somebody
       // goes to the text or changes it.
       const still = matchMedia("(prefers-reduced-motion: reduce)");
-      let [writing, timer, first, last, drawn] = [0, 0, "", "", 0];
+      let [writing, timer, first, left, drawn] = [0, 0, "", "", 0];
       ui.runs = () => writing > 0;
       const draw = () => {
         const p = nextProbabilities(read().logits, ui.state);
@@ -102,19 +137,19 @@
       const stop = () => {
         if (!writing && write.textContent === "Write") return;
         clearTimeout(timer);
-        told.textContent = `It has written: ${last.slice(first.length)}`;
+        told.textContent = `It has written: ${left.slice(first.length)}`;
         writing = 0;
         write.textContent = "Write";
       };
       const piece = () => {
-        if (!writing || !ui.isConnected || ui.state.text !== last) {
+        if (!writing || !ui.isConnected || ui.state.text !== left) {
           stop();
           return;
         }
         const now = performance.now(); // some 36 letters a second, unless a picture takes very long
         for (let n = still.matches ? 10 : Math.min(10, Math.max(1, Math.round(0.036 * (now - drawn)))); n && writing; n -= 1, writing -= 1) draw();
         drawn = now;
-        last = ui.state.text;
+        left = ui.state.text;
         ui.change({});
         timer = setTimeout(piece, 25);
       };
@@ -130,7 +165,7 @@
           return;
         }
         begin();
-        [writing, first, last, drawn] = [WRITES, ui.state.text, ui.state.text, performance.now()];
+        [writing, first, left, drawn] = [WRITES, ui.state.text, ui.state.text, performance.now()];
         write.textContent = "Stop";
         piece();
       }, { class: "tl-first" });
@@ -148,6 +183,10 @@
       }));
       const heads = html("div", { class: "tl-strips", role: "group", "aria-label": "Heads: which one is shown" }, strips.flat().map((strip) => strip.button));
       const reads = html("p", { class: "tl-reads", role: "img", "aria-label": "The text, in a stronger colour where this head reads more. The sentence below says the first three letters." });
+      reads.addEventListener("click", ({ target }) => {
+        const s = [...reads.children].indexOf(target);
+        if (s >= 0 && s < reader.ids.length) moveTo(behindLetter(s));
+      });
       const silence = button("", () => {
         const silent = silenced(ui.state);
         const name = `${m()}:${h()}`;
@@ -158,19 +197,28 @@
       // --- Where the letter settles: the likeliest letters after each block, and the way of the one that wins.
       const lens = svg("svg", { class: "tl-lens", viewBox: `0 0 356 ${40 + 34 * (LENS + 1)}`, role: "img" });
 
+      lens.addEventListener("click", ({ target }) => {
+        const { letter } = target.dataset;
+        if (!letter) return;
+        const [head, tail] = [before(), ui.state.text.slice(at)];
+        put(head + letter + tail);
+        if (tail) moveTo(head.length + letter.length);
+      });
+      const spoils = html("p", { class: "tl-spoils" });
+
       ui.slider("temperature", "Temperature", { min: 0, max: 2, step: 0.05, show: (x) => number(x, 2) });
       ui.slider("topP", "Top-p", { min: 0.05, max: 1, step: 0.01, show: (p) => (p < 1 ? number(p, 2) : "off") });
       ui.stage.classList.add("tl-desk");
       const title = (words, more) => html("p", { class: "tl-label" }, html("strong", {}, words), ` ${more}`);
       ui.stage.append(
         html("div", { class: "tl-writes" }, html("div", { class: "tl-paperlike" }, html("div", { class: "tl-clip", "aria-hidden": "true" }, behind, bars), box, faults), told),
-        html("div", { class: "tl-hands" }, html("div", { class: "tl-row tl-buttons" }, write, one, undo), ui.panel,
+        html("div", { class: "tl-hands" }, html("div", { class: "tl-row tl-buttons" }, write, one, undo, clear), ui.panel,
           html("p", { class: "tl-scale", "aria-hidden": "true" }, "expected", html("span"), "surprising"),
           html("p", { class: "tl-key", "aria-hidden": "true" }, "Bars at the cursor: with temperature and top-p. Tick: without.")),
         html("div", { class: "tl-all" }, title("What sixteen heads read", "each strip ends at the cursor"), heads,
-          html("div", { class: "tl-row tl-buttons" }, silence, button("All heads speak", () => ui.change({ silent: "" })))),
+          html("div", { class: "tl-row tl-buttons" }, silence, button("All heads speak", () => ui.change({ silent: "" }))), spoils),
         reads,
-        html("div", {}, title("Where the letter settles", "likeliest by block"), lens),
+        html("div", {}, title("Where the letter settles", "likeliest by block; tap one to write it"), lens),
       );
       ui.model = model; // for the tests
 
@@ -184,7 +232,7 @@
           const bits = model.letters.includes(letter) ? reader.steps[place++]?.bits : null;
           return [{ style: bits ? `--surprise: ${Math.min(1, bits / SURE).toFixed(2)}` : null }, letter];
         });
-        const end = behind.lastElementChild;
+        const end = behind.children[[...state.text.slice(0, at < Infinity ? behindLetter(last()) : at)].length];
         const most = Math.max(...plain, ...p);
         each(bars, order(plain).slice(0, NEXT).flatMap((i) => [
           [{}, shown(model.letters[i])],
@@ -196,9 +244,8 @@
       };
 
       const drawHeads = (found, silent) => {
-        const n = reader.ids.length;
         strips.forEach((row, i) => row.forEach(({ bar, button: strip }, j) => {
-          const weights = found.attention[i][j].slice(-STRIP);
+          const weights = found.attention[i][j].slice(-STRIP); // up to the cursor
           const most = Math.max(...weights);
           bar.setAttribute("d", weights.map((w, s) => `M${STRIP - weights.length + s + 0.5} 24v-${(22 * w / most).toFixed(1)}`).join(""));
           const quiet = silent.has(`${i}:${j}`);
@@ -210,8 +257,9 @@
         const weights = found.attention[m()][h()];
         const most = Math.max(...weights);
         // The longest text's room is kept from the start: what lies below must not move from under a finger.
-        const room = [{ "aria-hidden": "true", style: "visibility: hidden", title: null }, "x".repeat(model.context - n)];
-        each(reads, [...reader.ids.map((id, s) => [{ "aria-hidden": null, style: shade(weights[s] / most), title: `${number(100 * weights[s], 1)}%` }, shown(model.letters[id])]), room],
+        const room = [{ "aria-hidden": "true", style: "visibility: hidden", title: null }, "x".repeat(model.context - reader.ids.length)];
+        each(reads, [...reader.ids.map((id, s) => [{ "aria-hidden": null, ...(s < weights.length
+          ? { style: shade(weights[s] / most), title: `${number(100 * weights[s], 1)}%` } : { style: "opacity: 0.5", title: null }) }, shown(model.letters[id])]), room],
           () => html("span"), (looks) => looks);
       };
 
@@ -235,7 +283,7 @@
           ...rows.flatMap((ids, i) => [text(x(i), 16, `block ${i + 1}`, { size: 13, opacity: 0.75 }), ...ids.flatMap((id, r) => [
             svg("rect", { x: x(i) - 14, y: y(r) - 13, width: 28, height: 26, rx: 4, fill: "var(--pst-color-background)" }),
             svg("rect", { x: x(i) - 14, y: y(r) - 13, width: 28, height: 26, rx: 4, fill: colour("stream"), "fill-opacity": (0.6 * columns[i][id]).toFixed(2), "data-key": `${i} ${r}`,
-              stroke: id === winner ? colour("stream") : "currentColor", "stroke-opacity": id === winner ? 1 : 0.3, "stroke-width": id === winner ? 2 : 1 }),
+              stroke: id === winner ? colour("stream") : "currentColor", "stroke-opacity": id === winner ? 1 : 0.3, "stroke-width": id === winner ? 2 : 1, "data-letter": model.letters[id] }),
             text(x(i), y(r) + 5, shown(model.letters[id]), { size: 15, class: "tl-mono" }),
             i === rows.length - 1 && text(x(i) + 20, y(r) + 5, percent(columns[i][id]), { size: 13, anchor: "start", opacity: 0.75 })].filter(Boolean))]),
         ));
@@ -247,7 +295,9 @@
         const unknown = [...new Set(Array.from(state.text).filter((letter) => !model.letters.includes(letter)))];
         faults.textContent = unknown.length ? `The model has never met ${unknown.join(" ")}, and skips it.` : "";
         const silent = silenced(state);
-        const found = read();
+        read();
+        if (box.value !== state.text) at = Infinity; // somebody else has written
+        const found = reader.steps[last()];
         const plain = softmax(found.logits);
         drawText(state, nextProbabilities(found.logits, state), plain);
         drawHeads(found, silent);
@@ -255,13 +305,18 @@
         undo.disabled = !past.length;
         const next = order(plain).slice(0, 3).map((i) => `${spoken(model.letters[i])} (${percent(plain[i])})`);
         const back = (s) => {
-          const far = reader.ids.length - 1 - s;
+          const far = last() - s;
           return far ? `${spoken(model.letters[reader.ids[s]])}, ${far} ${far === 1 ? "letter" : "letters"} back` : "the last letter itself";
         };
         const weights = found.attention[m()][h()];
         const [best, ...more] = order(weights).slice(0, 3).map((s) => `${back(s)} (${percent(weights[s])})`);
         const quiet = [...silent].sort().map((name) => name.split(":").map((i) => Number(i) + 1).join("."));
-        const took = reader.steps.map((step) => step.bits).filter((bits) => bits != null);
+        const bits = ({ steps }) => steps.map((step) => step.bits).filter((one) => one != null);
+        const took = bits(reader);
+        if (quiet.length) whole.read(state.text, new Set());
+        spoils.textContent = !took.length ? "" : quiet.length
+          ? `Without ${list(quiet)}: ${number(mean(took), 2)} bits a letter; with all heads ${number(mean(bits(whole)), 2)}.`
+          : `With all heads: ${number(mean(took), 2)} bits a letter.`;
         return `Next it expects ${list(next)}. Head ${m() + 1}.${h() + 1} reads most from ${best}${more.length ? `, then from ${more.join(", and ")}` : ""}.${
           took.length > 30 ? ` The letters took it ${number(mean(took), 1)} bits each.` : ""}${quiet.length ? ` Silent: ${list(quiet)}.` : ""}`;
       };

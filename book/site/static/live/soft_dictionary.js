@@ -33,7 +33,8 @@
       ui.slider("h", "Bandwidth h", { min: NARROW, max: WIDE, step: 0.02, from: Math.log, to: (x) => Number(Math.exp(x).toFixed(2)),
         show: (h) => `${number(h, 2)} h` });
       return ({ q, h }, width) => {
-        const [left, right, top, base] = [38, 20, 52, 262];
+        const [left, right, top, base] = [38, 20, 52, 252];
+        const floor = base + 76; // on which the weights stand
         const x = (t) => left + ((t - EARLY) / (LATE - EARLY)) * (width - left - right);
         const y = (v) => base - 52 - ((v - 8) / 12) * (base - 52 - top);
         at = (px) => EARLY + ((px - left) / (width - left - right)) * (LATE - EARLY);
@@ -41,30 +42,36 @@
         const said = [hour(q), `${number(now.answer, 1)}°`];
         const shares = keys.map((k, s) => `${k}:00 ${number(now.weights[s])}`).join(", ");
         const read = now.weights.map((a) => `${number(100 * a, 0)}%`);
+        const fresh = h === ui.start.h; // nobody has dragged the ring
         [q, h] = ui.arrive("asked", [q, h]); // what is drawn is a lookup on the way too
         const found = softLookup(q, keys, values, h);
         const hours = Array.from({ length: 321 }, (_, i) => EARLY + i / 20);
         const bell = (t) => base - 44 * Math.exp(-((t - q) ** 2) / (2 * h * h));
         const side = q + h <= LATE ? q + h : Math.max(EARLY, q - h);
         ring = [x(side), bell(side)];
+        const ball = [x(q), y(found.answer)];
+        const far = (k, v, off) => Math.hypot(ball[0] - x(k), ball[1] - y(v) - off); // from the number beside a dot
+        const beside = (k, v) => (far(k, v, -18) < Math.min(26, far(k, v, 19)) ? 24 : -13); // above it, or below
         const pill = Math.min(width - right - 62, Math.max(left + 62, x(q)));
         show(width, 344,
           [8, 12, 16, 20].map((v) => [text(left - 8, y(v) + 5, `${v}°`, { anchor: "end", opacity: 0.7 }), line(left, y(v), width - right, y(v), { opacity: 0.15 })]),
           path([[x(EARLY), base], ...hours.map((t) => [x(t), bell(t)]), [x(LATE), base]], { stroke: "none", fill: colour("query"), "fill-opacity": 0.16 }),
           path(hours.map((t) => [x(t), y(softLookup(t, keys, values, h).answer)]), { "stroke-dasharray": "2 4", "stroke-width": 1.5 }),
           line(left, base, width - right, base, { opacity: 0.5 }),
-          keys.map((k, s) => found.weights[s] > 0.005 && line(x(k), y(values[s]), x(q), y(found.answer), { stroke: colour("weights"), "stroke-width": 1 + 12 * found.weights[s], "stroke-linecap": "round" })),
+          keys.map((k, s) => found.weights[s] > 0.005 && line(x(k), y(values[s]), ...ball, { stroke: colour("weights"), "stroke-width": 1 + 12 * found.weights[s], "stroke-linecap": "round" })),
           line(x(q), top - 18, x(q), base, { stroke: colour("query"), "stroke-width": 2 }),
           keys.map((k, s) => [
             svg("circle", { cx: x(k), cy: y(values[s]), r: 7, fill: colour("value") }),
-            text(x(k), y(values[s]) - 13, `${values[s]}°`),
+            text(x(k), y(values[s]) + beside(k, values[s]), `${values[s]}°`),
             rect(x(k) - 3, base - 5, 6, 10, { fill: colour("key") }),
             text(x(k), base + 22, `${k}:00`),
-            text(x(k), base + 42, read[s], { size: 13 }),
-            rect(x(k) - 13, base + 48, 26, 28 * found.weights[s], { fill: colour("weights") }),
+            rect(x(k) - 13, floor - 40 * found.weights[s], 26, 40 * found.weights[s], { fill: colour("weights") }),
+            text(x(k), floor + 15, read[s], { size: 13 }),
           ]),
+          line(left, floor, width - right, floor, { opacity: 0.5 }),
           svg("circle", { cx: ring[0], cy: ring[1], r: 8, fill: "var(--pst-color-background)", stroke: colour("query"), "stroke-width": 2.5, class: "tl-grip" }),
-          svg("circle", { cx: x(q), cy: y(found.answer), r: 9, fill: colour("query"), stroke: "var(--pst-color-background)", "stroke-width": 2, class: "tl-grip" }),
+          fresh && text(ring[0] + (side > q ? 15 : -15), ring[1] + 5, `bandwidth ${number(h, 1)} h`, { size: 13, anchor: side > q ? "start" : "end" }),
+          svg("circle", { cx: ball[0], cy: ball[1], r: 9, fill: colour("query"), stroke: "var(--pst-color-background)", "stroke-width": 2, class: "tl-grip" }),
           rect(pill - 60, 4, 120, 30, { rx: 15, fill: colour("query"), class: "tl-grip" }),
           text(pill, 24, said.join(" → "), { size: 15, fill: colour("on-query") }),
         );
