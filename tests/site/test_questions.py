@@ -101,7 +101,6 @@ def test_what_tells_the_answer_is_veiled_until(visit, how):
     assert held.bounding_box()["height"] == pytest.approx(height, abs=1)
 
 
-<<<<<<< HEAD
 def test_the_numbers_of_what_is_veiled_cannot_be_opened_before(visit):
     """Their mark stands behind the paragraph that tells the answer."""
     page = visit("book/inside/chapter.html").page
@@ -125,14 +124,14 @@ def test_on_paper_the_answers_are_there_and_what_is_said_of_them_at_the_end(visi
     assert page.locator("#print-answers li").count() == len(asked)
     page.emulate_media(media="screen")
     page.wait_for_selector("#print-answers", state="detached")
-=======
+
+
 def test_what_is_shown_from_below_is_read_from_its_start(visit):
     page = visit(PAGE, width=360, height=640, alone=True).page
     cover = page.locator(f"#q-{PREDICT} + .veil")
     cover.evaluate("e => scrollBy(0, e.getBoundingClientRect().bottom - 300)")
     cover.get_by_role("button", name="show it").click()
     eventually(page, lambda: 0 <= cover.locator("> .veil-held").bounding_box()["y"] < 100)
->>>>>>> pc
 
 
 def test_a_link_from_elsewhere_lands_on_what_was_veiled(visit):
