@@ -12,7 +12,7 @@ from tests.site.pages import GO_TO_WORDS, ROOT, eventually
 CHAPTER = "book/attention/chapter.html"
 LABORATORY = "book/attention/laboratory.html"
 EXERCISES = "book/attention/exercises.html"
-NESTED = "//details[contains(@class, 'solution')]//details[@class='tformer-claims']//tr/@id"
+NESTED = "//details[contains(@class, 'solution')]//details[contains(@class, 'tformer-claims')]//tr/@id"
 
 
 @pytest.fixture(scope="module")

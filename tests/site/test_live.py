@@ -1395,8 +1395,9 @@ def test_what_a_silenced_head_spoils_is_said_beside_the_heads(play, exported):
 def test_a_finger_that_scrolls_past_a_figure_changes_nothing(visit, across, down):
     page = visit("book/play.html", width=360, height=780, alone=True).page
     figure = page.locator('details[data-try="soft-dictionary"]')
-    figure.locator("svg").first.evaluate("e => e.scrollIntoView({ block: 'center' })")
+    figure.evaluate("e => e.scrollIntoView()")  # it is built when it comes into view
     figure.locator(".tl-said:not(:empty)").wait_for(timeout=20_000)
+    figure.locator("svg").first.evaluate("e => e.scrollIntoView({ block: 'center' })")
     before = figure.locator(".tl-said").inner_text()
     grip = figure.locator("svg rect.tl-grip").bounding_box()
     x, y = grip["x"] + grip["width"] + 30, grip["y"] + 120
