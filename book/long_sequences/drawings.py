@@ -538,7 +538,7 @@ def state_or_triangle(
         for i in range(n):
             left_edge = x + 50 + i * step
             middle = left_edge + wide / 2
-            scene.text(middle, y + 6, f"{i + 1}", bold=True)
+            scene.text(middle, y + 8, f"{i + 1}", bold=True)
             scene.box(left_edge, y + 19, wide, 30, _short(values[i] * keys[i]), role=VALUE, radius=4)
             scene.arrow((middle, y + 51), (middle, y + 85))
             scene.box(left_edge, y + 87, wide, 30, _short(states[i]), role=STREAM, strength="full", radius=4)
@@ -549,7 +549,7 @@ def state_or_triangle(
                 scene.text(left_edge + wide + 22, y + 86, f"× {_short(gates[i + 1])}")
 
     def triangle(scene: Scene, x: Pixels, y: Pixels, cell: Pixels) -> None:
-        scene.text(x + n * cell / 2, y + 6, "keys", muted=True)
+        scene.text(x + n * cell / 2, y + 8, "keys", muted=True)
         scene.text(x - 10, y + 22 + n * cell / 2, "queries", anchor="end", muted=True)
         hidden = [[s > i for s in range(n)] for i in range(n)]
         shades = [[left[i][s] if s <= i else 0 for s in range(n)] for i in range(n)]

@@ -21,10 +21,10 @@
     set(fold, "open", true);
   };
 
-  const atTheEnd = (article, name, title) => {
+  const atTheEnd = (article, name, title, kind = "h2") => {
     const section = document.createElement("section");
     section.id = section.className = name;
-    section.innerHTML = `<h2>${title}</h2>`;
+    section.innerHTML = `<${kind}>${title}</${kind}>`;
     (article.querySelector(":scope > section") || article).append(section);
     undo.push(() => section.remove());
     return section;
@@ -43,7 +43,7 @@
       item.append(`${String.fromCharCode(65 + right)}. `, ...[...why.childNodes].map(node => node.cloneNode(true)));
       list.append(item);
     }
-    atTheEnd(article, "print-answers", "Answers").append(list);
+    atTheEnd(article, "print-answers", "Answers", "p").append(list); // no section of the book: no heading
   };
 
   const moveSolutions = article => {

@@ -126,7 +126,7 @@
         words.hidden = image;
         picture.style.display = image ? "" : "none";
         if (image) {
-          const side = Math.min(width, width < 480 ? 132 : 230);
+          const side = Math.min(width, width < 480 ? 104 : 230);
           const cell = side / 28;
           const step = side / 4;
           const focused = picture.contains(document.activeElement) ? document.activeElement.dataset.key : null;

@@ -33,7 +33,7 @@
       ui.slider("h", "Bandwidth h", { min: NARROW, max: WIDE, step: 0.02, from: Math.log, to: (x) => Number(Math.exp(x).toFixed(2)),
         show: (h) => `${number(h, 2)} h` });
       return ({ q, h }, width) => {
-        const [left, right, top, base] = [38, 20, 52, 252];
+        const [left, right, top, base] = [38, 20, 52, width < 480 ? 228 : 252]; // the first screen of a phone has more to show
         const floor = base + 76; // on which the weights stand
         const x = (t) => left + ((t - EARLY) / (LATE - EARLY)) * (width - left - right);
         const y = (v) => base - 52 - ((v - 8) / 12) * (base - 52 - top);
@@ -54,7 +54,7 @@
         const far = (k, v, off) => Math.hypot(ball[0] - x(k), ball[1] - y(v) - off); // from the number beside a dot
         const beside = (k, v) => (far(k, v, -18) < Math.min(26, far(k, v, 19)) ? 24 : -13); // above it, or below
         const pill = Math.min(width - right - 62, Math.max(left + 62, x(q)));
-        show(width, 344,
+        show(width, base + 92,
           [8, 12, 16, 20].map((v) => [text(left - 8, y(v) + 5, `${v}°`, { anchor: "end", opacity: 0.7 }), line(left, y(v), width - right, y(v), { opacity: 0.15 })]),
           path([[x(EARLY), base], ...hours.map((t) => [x(t), bell(t)]), [x(LATE), base]], { stroke: "none", fill: colour("query"), "fill-opacity": 0.16 }),
           path(hours.map((t) => [x(t), y(softLookup(t, keys, values, h).answer)]), { "stroke-dasharray": "2 4", "stroke-width": 1.5 }),
