@@ -25,4 +25,5 @@ def test_each_form_has_a_line_for_each_link():
     ]
     assert list(one.get_ydata()) == [1, 1]  # above it messages are longer than the work
     assert [line.get_linestyle() for line in lines] == ["-", "--"]
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["sharded, inside", "tensor, between"]
+    names = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert names == ["sharded, inside", "tensor, between"]
