@@ -66,12 +66,12 @@ QUESTIONS = {
     "difference between encoder and decoder": {"6.1", "1.7", "encoder", "decoder", "encoder-decoder"},
     "what are queries keys and values": {"2.1", "2.4", "3.2", "query", "key", "value"},
     "why is attention quadratic": {"3.7", "14.1"},
-    "chinchilla scaling laws": {"16.4", "16.L8", "scaling law", "compute-optimal"},
+    "chinchilla scaling laws": {"16.6", "16.L13", "16.L14", "scaling law", "compute-optimal"},
     "temperature vs top p": {"8.5", "temperature", "nucleus"},
     "vanishing gradients": {"1.5", "4.2", "4.6"},
     "pre norm or post norm": {"4.7", "4.8", "pre-norm", "post-norm"},
     "how does multi head attention work": {"3", "3.3", "3.4", "multi-head attention"},
-    "train on multiple gpus": {"16", "16.2", "16.3", "16.L3", "data parallel"},
+    "train on multiple gpus": {"16", "16.2", "16.3", "16.5", "16.L3", "data parallel"},
     "fine tuning bert": {"7.7", "7.7.1", "7.L8", "fine-tuning"},
 }
 # What the book does not treat, and the word of each that it does not have.
