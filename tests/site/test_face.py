@@ -97,6 +97,7 @@ def test_the_first_screen_shows_the_idea_and_the_model_at_work(visit, width, hei
     page.get_by_role("button", name="Pause").click()
     eventually(page, lambda: page.get_by_role("button", name="Let it write").is_visible())
     assert page.locator(".first-letters span").count() > 40
+    assert "\n\n" not in page.locator(".first-letters").text_content()  # three lines are all that is seen
     last = """() => {
       const [box, letter] = ['.first-letters', '.first-letters span:last-child'].map(
         name => document.querySelector(name).getBoundingClientRect());

@@ -131,6 +131,21 @@ def test_a_chapter_s_pages_are_tabs_of_one(site, path):
     assert len(rows) == 1 + bool(several)
 
 
+@pytest.mark.parametrize("path", chapter_pages())
+def test_a_chapter_s_foot_leads_to_its_exercises_and_its_laboratory(site, path):
+    chapter = by_docname()[path.removesuffix(".html")]
+    links = tree(site / path).xpath(f"//article//nav[{of_class('tformer-foot')}]/a")
+    shown = {link.get("href"): link.text_content() for link in links}
+    led = [*["exercises"] * chapter.exercises, *chapter.laboratories[:1]]
+    assert list(shown) == [f"{name}.html" for name in led]
+    if chapter.exercises:
+        exercises = tree((site / path).parent / "exercises.html")
+        count = len(exercises.xpath(f"//article//section[{of_class('exercise')}]"))
+        evening = len(exercises.xpath("//article//p[starts-with(., 'For one evening')]//a"))
+        words = f"Exercises: {count}" + (f", for one evening {evening}" if evening else "")
+        assert shown["exercises.html"] == f"{words} →"
+
+
 def test_nothing_is_loaded_from_another_host(site):
     outside = []
     for page in sorted(site.rglob("*.html")):

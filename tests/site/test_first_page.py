@@ -38,6 +38,15 @@ def test_four_findings_link_to_the_claims_that_hold_them(page):
             assert shown == pytest.approx(value, rel=0.05, abs=0.5 if abs(value) > 5 else 0.051)
 
 
+def test_findings_are_cells_two_by_two_on_a_wide_screen_and_one_below_another_on_a_narrow_one(visit):
+    for width, columns in ((1440, 2), (360, 1)):
+        page = visit("book/index.html", width=width).page
+        cells = page.locator("ol.simple > li").evaluate_all(
+            "all => all.map(one => one.getBoundingClientRect()).map(box => [box.left, box.top])"
+        )
+        assert [len({*side}) for side in zip(*cells, strict=True)] == [columns, 4 // columns]
+
+
 def test_a_way_in_stands_before_the_cards(page):
     order = [a["href"] for a in page.find_all("a", href=True)]
     start = next(i for i, href in enumerate(order) if "sequences/" in href)

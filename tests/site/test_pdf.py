@@ -267,6 +267,18 @@ LENGTH = """() => {
 }"""
 
 
+def test_on_paper_no_mark_stands_without_words_and_no_question_on_its_bar(visit):
+    page = visit("book/attention/chapter.html", width=640).page
+    page.emulate_media(media="print")
+    page.wait_for_selector("#print-heads", state="attached")
+    assert page.locator(".tformer-claims:not(.tformer-told) > summary").count()
+    assert not page.locator(".tformer-claims:not(.tformer-told) > summary:visible").count()
+    padding = "all => all.map(one => parseFloat(getComputedStyle(one).paddingInlineStart))"
+    nested = page.locator(".admonition > .question").evaluate_all(padding)
+    assert nested
+    assert min(nested) >= 10
+
+
 def test_the_print_dialogue_has_light_paper_even_in_the_dark(visit):
     page = visit(f"book/{CHAPTER}/exercises.html", scheme="dark").page
     before = page.evaluate(LENGTH)

@@ -537,6 +537,41 @@ def test_the_bar_opens_the_chapters(visit, width):
     page.locator("dialog[open]").wait_for(state="detached")
 
 
+def test_of_an_exercise_the_bar_says_the_name_alone(visit):
+    page = visit("book/attention/exercises.html", width=1440).page
+    page.evaluate("location.hash = 'ex-attention-roles'")
+    bar = page.locator(".tformer-here")
+    eventually(page, lambda: bar.inner_text().strip(" ▾") == "2.3 One vector for three roles")
+
+
+def test_the_title_of_an_exercise_is_larger_than_its_text(visit):
+    page = visit("book/attention/exercises.html", width=1440).page
+    sizes = page.evaluate("""() => ['.admonition-title', ':not(summary) > p'].map(name =>
+      parseFloat(getComputedStyle(document.querySelector(`.exercise ${name}`)).fontSize))""")
+    assert sizes == [20, 19]
+
+
+@pytest.mark.parametrize("width", [1100, 1440])
+def test_contents_and_numbers_look_alike_everywhere(visit, width):
+    page = visit(CHAPTER, width=width).page
+    size = "getComputedStyle(document.querySelector('.bd-sidebar-secondary .toc-entry > a')).fontSize"
+    assert page.evaluate(size) == "14.4px"
+    looks = page.locator(":is(h2, h3) > .section-number").evaluate_all(
+        "all => all.map(one => [getComputedStyle(one).color, getComputedStyle(one).fontWeight].join())"
+    )
+    assert len(looks) > 5
+    assert len(set(looks)) == 1
+
+
+def test_what_a_mouse_clicks_is_large_enough(visit):
+    page = visit(CHAPTER, width=1440).page
+    boxes = page.locator(":is(.tformer-elsewhere, .tformer-files) :is(a, button):visible").evaluate_all(
+        "all => all.map(one => one.getBoundingClientRect()).map(box => Math.min(box.width, box.height))"
+    )
+    assert len(boxes) > 10
+    assert min(boxes) >= 23.9
+
+
 TOUCHED = """() => [...document.querySelectorAll(`.tformer-bar :is(a, button), .tformer-tabs a,
     .question button, .veil-cover button, .bd-article details:not(.tformer-claims) > summary,
     :is(dialog, [popover]) :is(a, button)`)]

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 import search_index
+from docutils import nodes
 from search_index import SearchIndexError, page, write_index
 from sphinx.errors import ExtensionError
 
@@ -213,6 +214,36 @@ def test_both_spellings_find_the_same_first(reader, british, american):
     assert first_hit(reader, british) == first_hit(reader, american) != "nothing"
 
 
+def test_the_best_ten_come_first_and_the_others_when_they_are_asked_for(reader):
+    every = len(search(reader, "attention"))
+    seen = reader.locator(f"{OPTION}:visible")
+    status = reader.locator(f"{DIALOG} [role=status]")
+    more = reader.locator(f"{DIALOG} .tformer-search__more")
+    assert seen.count() == 10
+    assert status.inner_text().startswith("Best 10 results")
+    assert more.inner_text() == f"Show {every - 10} more"
+    for _ in range(10):  # and round to the first again: what is not seen is not chosen
+        reader.keyboard.press("ArrowDown")
+        assert reader.locator(f"{OPTION}[aria-selected=true]:visible").count() == 1
+    more.click()
+    assert seen.count() == every
+    assert status.inner_text().startswith(f"{every} results")
+    assert not more.is_visible()
+
+
+def test_the_button_and_the_field_are_called_alike(reader):
+    name = "Search the book"
+    assert reader.locator(".tformer-ask span").text_content() == name
+    assert reader.locator(f"{DIALOG} input").get_attribute("placeholder") == name
+
+
+def test_part_of_a_formula_is_no_word(reader):
+    search(reader, "KV cache size")
+    marked = reader.locator(f"{OPTION} mark").all_text_contents()
+    assert marked
+    assert not [word for word in marked if "_" in word or "^" in word]
+
+
 def test_results_say_where_they_lie(reader):
     search(reader, "by hand")
     titles = [name for _, name in search(reader, "one head by hand")]
@@ -270,12 +301,12 @@ def test_it_is_used_by_keyboard_and_heard(visit):
     assert field.get_attribute("aria-expanded") == "false"
     search(page, "KV cache")
     assert field.get_attribute("aria-expanded") == "true"
-    assert page.locator(f"{DIALOG} [role=status]").inner_text().split()[1].startswith("result")
-    page.keyboard.press("ArrowDown")
+    assert "10 results" in page.locator(f"{DIALOG} [role=status]").inner_text()
+    chosen = page.locator("[role=option][aria-selected=true]")
+    assert chosen.get_attribute("id") == page.locator(OPTION).first.get_attribute("id")  # what Enter opens
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowUp")
     page.keyboard.press("ArrowDown")
-    chosen = page.locator("[role=option][aria-selected=true]")
     assert chosen.count() == 1
     assert field.get_attribute("aria-activedescendant") == chosen.get_attribute("id")
     assert chosen.locator(".tformer-search__title").inner_text().startswith("8.6 ")
@@ -374,7 +405,7 @@ def test_on_a_phone_it_fits_and_covers_nothing_typed(visit, scheme):
     field = page.locator(f"{DIALOG} input")
     padding = float(field.evaluate("field => parseFloat(getComputedStyle(field).paddingLeft)"))
     assert field.bounding_box()["x"] + padding > icon["x"] + icon["width"]
-    last = page.locator(OPTION).last
+    last = page.locator(f"{OPTION}:visible").last
     last.scroll_into_view_if_needed()
     assert last.bounding_box()["y"] < 640
 
@@ -497,6 +528,13 @@ def words():
 )
 def test_formulas_are_said_in_plain_characters(words, tex, plain):
     assert words.spoken(tex) == plain
+
+
+def test_a_display_leaves_a_mark(words):
+    paragraph = nodes.paragraph("", "It returns", nodes.math_block("", "x"), nodes.Text(" of x"))
+    assert words.line(words.words(paragraph)) == "It returns… of x"
+    section = nodes.section("", nodes.paragraph("", "and return"), nodes.math_block("", "x"))
+    assert words.line(words.words(section)) == "and return …"
 
 
 def test_both_spellings_are_found(words):

@@ -56,7 +56,6 @@ NOT_WORDS = (
     nodes.comment,
     nodes.image,
     nodes.literal_block,
-    nodes.math_block,
     nodes.raw,
     nodes.substitution_definition,
     nodes.system_message,
@@ -115,9 +114,11 @@ def spoken(tex: str) -> str:
 
 
 def words(node: nodes.Node) -> str:
-    """The words of a node, without code, without displayed formulas, on one line."""
+    """The words of a node, without code, with "…" for displayed formulas, on one line."""
     if isinstance(node, nodes.math):
         return spoken(node.astext())
+    if isinstance(node, nodes.math_block):
+        return "…"  # so that the words before it and after it are seen to be no sentence
     if isinstance(node, nodes.Text):
         return node.astext()
     if isinstance(node, NOT_WORDS):

@@ -1,5 +1,7 @@
 """A chapter's pages as tabs of one: Chapter, Laboratory, Exercises, under the title of each.
 
+A chapter's foot leads to the two others again: who comes there has the tabs far above.
+
 Where the laboratory is several pages, its tab opens the first, and these show each other in a second row.
 """
 
@@ -8,10 +10,13 @@ from html import escape
 from pathlib import Path
 
 from docutils import nodes
+from sphinx import addnodes
 from sphinx.application import Sphinx
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools"))
 from chapters import EXERCISES, Chapter, by_docname, chapters
+
+EVENING = "For one evening"  # how a page of exercises begins to say which
 
 
 def tab(app: Sphinx, docname: str, to: str, words: str, *, current: bool) -> str:
@@ -56,8 +61,32 @@ def short_title(app: Sphinx, docname: str) -> str:
     return words[:1].upper() + words[1:]
 
 
+def exercises_words(app: Sphinx, docname: str) -> str:
+    """What the link at a chapter's foot says: how many exercises there are, how many an evening is for."""
+    count = len(app.env.toc_fignumbers.get(docname, {}).get("exercise", {}))
+    evening = sum(
+        len(list(paragraph.findall(addnodes.pending_xref)))
+        for paragraph in app.env.get_doctree(docname).findall(nodes.paragraph)
+        if paragraph.astext().startswith(EVENING)
+    )
+    words = f"Exercises: {count}" if count else "Exercises"
+    return f"{words}, for one evening {evening}" if count and evening else words
+
+
+def foot(app: Sphinx, docname: str, chapter: Chapter) -> str:
+    """The links at a chapter's foot."""
+    links = []
+    if chapter.exercises:
+        to = f"book/{chapter.name}/{EXERCISES}"
+        links.append(tab(app, docname, to, f"{exercises_words(app, to)} →", current=False))
+    for name in chapter.laboratories[:1]:
+        links.append(tab(app, docname, f"book/{chapter.name}/{name}", "Laboratory →", current=False))
+    label = "To practise"
+    return f'<nav class="tformer-foot" aria-label="{label}" data-pagefind-ignore>{"".join(links)}</nav>'
+
+
 def place(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    """Puts the tabs behind the title."""
+    """Puts the tabs behind the title, and the links at the foot."""
     chapter = by_docname().get(docname)
     if app.builder.name != "html" or chapter is None or not chapter.companions:
         return
@@ -65,6 +94,8 @@ def place(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     if title is not None and title.parent is not None:
         behind = title.parent.index(title) + 1
         title.parent.insert(behind, nodes.raw("", tabs(app, docname, chapter), format="html"))
+        if docname == chapter.docname:
+            title.parent += nodes.raw("", foot(app, docname, chapter), format="html")
 
 
 def beside(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: nodes.document) -> None:

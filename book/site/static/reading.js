@@ -20,6 +20,10 @@
     return copy.textContent.trim();
   }
 
+  // What an entry names; how hard an exercise is and how long it takes, which stands in <small>, is no name.
+  const name = (link) =>
+    [...link.childNodes].map((part) => (part.nodeName === "SMALL" ? "" : part.textContent)).join("").trim();
+
   let pinned = null; // the section that one has just jumped to, until one scrolls
   const mark = () => {
     const top = (section) => section.getBoundingClientRect().top;
@@ -31,7 +35,7 @@
       link.classList.toggle("active", open);
       if (open) link.setAttribute("aria-current", "true");
       else link.removeAttribute("aria-current");
-      if (open && bar) bar.textContent = link.textContent.trim();
+      if (open && bar) bar.textContent = name(link);
     }
     if (bar && !section) bar.textContent = title;
     for (const entry of document.querySelectorAll(".toc-entry"))

@@ -8,6 +8,7 @@
   const root = new URL(document.documentElement.dataset.content_root || "./", location.href);
   // Which kinds of records stand together, in what order, and how many of each; and how much what is found in one counts.
   const SHOWN = [[["section", "opening", "laboratory", "page"], 8], [["term"], 3], [["aside"], 2], [["work"], 2]];
+  const BEST = 10; // so many are shown, and the others when they are asked for
   const CODE = /[_(]|\p{L}\.\p{L}|\p{Ll}\p{Lu}/u; // a query with it asks for a name of code, perhaps
   const CANDIDATES = 24; // whose texts are looked at
   const WORTH = { section: 1, opening: 0.9, term: 0.9, laboratory: 0.85, aside: 0.6, page: 0.6, work: 0.6, reference: 0.5 };
@@ -89,21 +90,27 @@
     return engine.words.get(word);
   };
 
-  // Of a text the sentence that has most of what is asked, the rarer words counting more: how much of the query that
-  // is (0 to 1), and its words, each with whether it is one of them. What is left of a long formula is no word.
+  // Of a text the sentence with the most different words of what is asked, of such the one with the rarer: its words,
+  // each with whether it is one of them. And how much of the query a sentence has at most, the rarer words counting
+  // more (0 to 1). What is left of a long formula is no word, and the "kv" of H_kv is not asked for by "KV cache".
   const FORMULA = /^(?!["“(]*[a-z]{2})(?=.*[_^])(?=.*[\p{Lu}=+(])\S{5,}$|[√Σ∏]/u;
   const OPERATOR = /^[-=+·×/≈≤≥]$/u;
   const LONGEST = 32; // in words
-  const bestSentence = (content, asked, typed) => {
+  const bestSentence = (content, asked, typed, tokens) => {
     const long = asked.filter(({ stem }) => stem.length > 1); // a letter is in many formulas
     const weights = new Map((long.length ? long : asked).map(({ stem, weight }) => [stem, weight]));
-    const isAsked = (word) => parts(word).some((one) => weights.has(stem(one)) || (typed && one.startsWith(typed)));
-    const sentences = content.split(/(?<=[.!?:]) +(?=[\p{Lu}“(])/u).map((sentence) => sentence.split(/\s+/).filter(Boolean));
-    let best = 0, most = -1;
+    const isPart = (word) => /[_^]/.test(word) && !tokens.has(word.replace(EDGES, "").toLowerCase());
+    const isAsked = (word) => !isPart(word) && parts(word).some((one) => weights.has(stem(one)) || (typed && one.startsWith(typed)));
+    const total = add([...weights.values()]) || 1;
+    const sentences = content.split(/(?<=[.!?:…]) +(?=[\p{Lu}“(])/u).map((sentence) => sentence.split(/\s+/).filter(Boolean));
+    let best = 0, highest = -1, most = 0;
     sentences.forEach((words, i) => {
-      const there = new Set(words.flatMap(parts).map(stem));
-      const sum = add([...weights].map(([one, weight]) => (there.has(one) ? weight : 0))) + (words.some(isAsked) ? 1e-6 : 0);
-      if (sum > most) [best, most] = [i, sum];
+      const there = new Set(words.filter((word) => !isPart(word)).flatMap(parts).map(stem));
+      const said = [...weights].filter(([one]) => there.has(one));
+      const sum = add(said.map(([, weight]) => weight));
+      const rank = said.length + sum / (2 * total) + (words.some(isAsked) ? 1e-6 : 0);
+      most = Math.max(most, sum);
+      if (rank > highest) [best, highest] = [i, rank];
     });
     let words = sentences[best] ?? [];
     if (words.length < LONGEST / 2) words = words.concat(sentences[best + 1] ?? []);
@@ -112,11 +119,11 @@
     const said = from ? [["…", false]] : [];
     for (const word of words.slice(from, from + LONGEST)) {
       const left = said.at(-1)?.[0] === "…";
-      if (!FORMULA.test(word) && !(left && OPERATOR.test(word))) said.push([word, isAsked(word)]);
+      if (word !== "…" && !FORMULA.test(word) && !(left && OPERATOR.test(word))) said.push([word, isAsked(word)]);
       else if (!left) said.push(["…", false]);
     }
     if (words.length > from + LONGEST) said.push(["…", false]);
-    return { share: Math.max(0, most) / (add([...weights.values()]) || 1), said };
+    return { share: most / total, said };
   };
 
   // How a record's names match the query: the share of the query that is names of the record in full, whether one
@@ -216,9 +223,10 @@
       .sort((a, b) => b.score - a.score);
     // Words that one sentence says together answer better than words of one section. Only the best are read for that.
     const typed = typing && words.at(-1).length > 2 ? words.at(-1).toLowerCase() : "";
+    const tokens = new Set(words.map((word) => word.toLowerCase()));
     const read = async (one) => {
       const data = await one.result.data();
-      return Object.assign(one, { data, best: bestSentence(data.content, asked, typed) });
+      return Object.assign(one, { data, best: bestSentence(data.content, asked, typed, tokens) });
     };
     const main = scored.filter(({ kind }) => kind !== "reference");
     const near = await Promise.all(main.slice(0, CANDIDATES).map(read));
@@ -230,11 +238,15 @@
       sorted.filter((one) => !first.includes(one) && kinds.includes(one.kind)).slice(0, most),
     );
     const names = scored.filter(({ kind }) => kind === "reference").slice(0, code ? 4 : 2); // of code: last, however well they match
-    const chosen = await Promise.all([...first, ...shown, ...names].map((one) => (one.data ? one : read(one))));
-    const results = chosen.map(({ data, kind, best }) => ({ meta: data.meta, kind, said: best.said }));
+    const others = [...first, ...shown];
+    const better = new Set(first.concat([...shown].sort((a, b) => b.score - a.score)).slice(0, BEST - names.length));
+    const chosen = await Promise.all([...others, ...names].map((one) => (one.data ? one : read(one))));
+    const results = chosen.map((one) => ({
+      meta: one.data.meta, kind: one.kind, said: one.best.said, later: others.includes(one) && !better.has(one),
+    }));
     const unknown = looked.filter((one) => !there.includes(one)).map(({ word }) => word);
     const partly = !scored.some(({ covered }) => covered > 0.99);
-    return { total: scored.length, unknown, partly, results };
+    return { unknown, partly, results };
   };
 
   // Sections of one page stand together, in the order of the best of each page.
@@ -266,11 +278,12 @@
     const list = element("div", { class: "tformer-search__results", id, role: "listbox", "aria-label": "Results" });
     list.hidden = true;
     const offer = element("p", { class: "tformer-search__meant" }); // the query, as it may have been meant
-    form.after(element("div", { class: "tformer-search" }, status, offer, list));
+    const more = element("button", { type: "button", class: "tformer-search__more", hidden: "" });
+    form.after(element("div", { class: "tformer-search" }, status, offer, list, more));
     for (const [key, value] of Object.entries({
       role: "combobox", "aria-controls": id, "aria-expanded": "false", "aria-autocomplete": "list",
     })) input.setAttribute(key, value);
-    let shown = [], active = -1, turn = 0, timer;
+    let shown = [], active = -1, turn = 0, timer; // the results that are seen; the rows of all are numbered
 
     const empty = element("button", { type: "button", class: "tformer-search__empty", "aria-label": "Clear" }, "×");
     input.after(empty);
@@ -298,9 +311,10 @@
 
     const clear = (words = "") => {
       turn++;
-      shown = [];
       mark(-1);
+      shown = [];
       list.replaceChildren();
+      more.hidden = true;
       list.hidden = true;
       input.setAttribute("aria-expanded", "false");
       status.textContent = words;
@@ -309,7 +323,7 @@
       delete list.dataset.query;
     };
 
-    const option = (result) => {
+    const option = (result, place) => {
       const { meta, kind } = result;
       const title = element("span", { class: "tformer-search__title" });
       if (meta.number) title.append(element("span", { class: "tformer-search__number" }, meta.number), " ");
@@ -319,34 +333,52 @@
       const excerpt = element("span", { class: "tformer-search__excerpt" });
       for (const [word, asked] of result.said) excerpt.append(asked ? element("mark", {}, word) : word, " ");
       return element("a", {
-        role: "option", id: `${id}-${shown.length}`, href: new URL(meta.url, root).href, tabindex: "-1", "aria-selected": "false",
+        role: "option", id: `${id}-${place}`, href: new URL(meta.url, root).href, tabindex: "-1", "aria-selected": "false",
       }, title, excerpt);
     };
 
-    const count = (query, { total, unknown, partly }) => {
-      if (!total) return `Nothing found for “${query}”.`;
+    const count = (query, { results, unknown, partly }) => {
+      const found = results.filter(({ later }) => !later).length;
+      if (!found) return `Nothing found for “${query}”.`;
       const without = unknown.length ? ` without ${unknown.map((word) => `“${word}”`).join(", ")}, which the book does not have` : "";
-      return `${total} result${total === 1 ? "" : "s"}${partly ? " with some of these words" : ""}${without}`;
+      const best = found < results.length ? "Best " : "";
+      return `${best}${found} result${found === 1 ? "" : "s"}${partly ? " with some of these words" : ""}${without}`;
     };
 
     const show = (query, answer) => {
       const { results } = answer;
       clear(count(query, answer));
+      let place = 0;
       for (const [i, group] of grouped(results).entries()) {
         const name = element("div", { class: "tformer-search__page", id: `${id}-page-${i}` }, group.source);
         const box = element("div", { role: "group", "aria-labelledby": name.id }, name);
         for (const result of group.results) {
-          const made = option(result);
-          shown.push(made);
+          const made = option(result, place++);
+          made.hidden = result.later;
           box.append(made);
         }
+        box.hidden = group.results.every(({ later }) => later);
         list.append(box);
       }
+      shown = [...list.querySelectorAll("a:not([hidden])")];
+      const later = place - shown.length;
+      more.hidden = !later;
+      more.textContent = `Show ${later} more`;
+      if (shown.length) mark(0); // what Enter opens
       list.hidden = !results.length;
       list.dataset.query = query;
       list.scrollTop = 0;
       input.setAttribute("aria-expanded", String(results.length > 0));
     };
+
+    more.addEventListener("click", () => {
+      for (const one of list.querySelectorAll("[hidden]")) one.hidden = false;
+      shown = [...list.querySelectorAll("a")];
+      mark(0); // rows have come before others: one begins anew
+      more.hidden = true;
+      status.textContent = status.textContent.replace(/^Best \d+/, shown.length);
+      input.focus();
+    });
 
     const propose = async (query, unknown, mine) => {
       const better = await Promise.all(unknown.map(meant));
@@ -387,10 +419,10 @@
       const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
       if (step && shown.length) {
         event.preventDefault();
-        mark(active < 0 && step < 0 ? shown.length - 1 : (active + step + shown.length) % shown.length);
+        mark((active + step + shown.length) % shown.length);
       } else if (event.key === "Enter" && list.dataset.query === input.value.trim() && shown.length) {
         event.preventDefault();
-        shown[Math.max(active, 0)].click();
+        shown[active].click();
       }
     });
     // Who goes back from a result finds the search as it was left. (The history's own state Sphinx empties on each page.)
@@ -404,11 +436,12 @@
       dialog.showModal();
       input.value = left.query;
       await search();
+      if (left.all) more.click();
       list.scrollTop = left.scroll;
     };
     list.addEventListener("click", (event) => {
       if (!dialog || !event.target.closest("a") || event.ctrlKey || event.metaKey || event.shiftKey) return;
-      const left = { page: location.href, query: list.dataset.query, scroll: list.scrollTop };
+      const left = { page: location.href, query: list.dataset.query, scroll: list.scrollTop, all: more.hidden };
       sessionStorage.setItem(ASKED, JSON.stringify(left));
       leaves = true;
       dialog.close(); // the result may be on this page

@@ -19,7 +19,8 @@
     const letter = document.createElement("span");
     letter.textContent = model.letters[token];
     letter.style.setProperty("--surprise", Math.min(1, bits / 6).toFixed(2));
-    place.append(letter);
+    const blank = letter.textContent === "\n" && place.textContent.endsWith("\n"); // a line that would show nothing
+    if (!blank) place.append(letter);
     place.scrollTop = place.scrollHeight; // the line that is written stays in view
     logits = model.step(token, cache).logits;
     letters += 1;
