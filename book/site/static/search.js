@@ -13,7 +13,6 @@
   const CANDIDATES = 24; // whose texts are looked at
   const WORTH = { section: 1, opening: 0.9, term: 0.9, laboratory: 0.85, aside: 0.6, page: 0.6, work: 0.6, reference: 0.5 };
   const MAIN = { section: true, opening: true, laboratory: true, term: true };
-  const NOTHING = { results: [] };
   const OTHER = { kind: "reference", heading: new Set(), names: [] };
   const RANKING = { metaWeights: { title: 5, names: 5, spellings: 0.5, page: 0, number: 0, url: 0, within: 0 } };
   const PAGES = { section: true, opening: true, laboratory: true, page: true, aside: true }; // shown by the page that they are on
@@ -180,8 +179,10 @@
     const code = CODE.test(query);
     const typedWords = content(query.split(/\s+/).map((word) => word.replace(EDGES, "")).filter(Boolean));
     const words = typedWords.map((word) => (code ? word : SAME.get(word.toLowerCase()) ?? word));
+    const quoted = query.replaceAll('"', " ");
+    const phrases = new Set(parts(query).length > 2 ? [quoted, quoted.replace(/iz(?=[eia])/g, "is")] : []); // as typed, as written
     const [same, ...looked] = await Promise.all([
-      parts(query).length > 2 ? engine.pagefind.search(`"${query.replaceAll('"', " ")}"`) : NOTHING,
+      Promise.all([...phrases].map((phrase) => engine.pagefind.search(`"${phrase}"`))),
       ...words.map((word) => lookedUp(engine, word)),
     ]);
     const typing = /[\p{L}\p{N}]$/u.test(query) ? looked.at(-1) : null;
@@ -208,7 +209,7 @@
       return those.map((one) => ({ stem: one, weight: weight / those.length }));
     });
     const total = add(asked.map(({ weight }) => weight));
-    const literal = new Set(same.results.map(({ id }) => id)); // have the query as it stands: the longer, the less by chance
+    const literal = new Set(same.flatMap(({ results }) => results.map(({ id }) => id))); // have the query as it stands: the longer, the less by chance
     const ofLiteral = Math.min(2, 0.5 * (parts(query).length - 1));
     const scored = [...sums.values()]
       .filter(({ covered }) => covered > 0.4)
