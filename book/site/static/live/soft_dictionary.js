@@ -49,7 +49,7 @@
         const bell = (t) => base - 44 * Math.exp(-((t - q) ** 2) / (2 * h * h));
         const side = q + h <= LATE ? q + h : Math.max(EARLY, q - h);
         ring = [x(side), bell(side)];
-        const right = ring[0] < width - 150; // room for its name on this side
+        const named = ring[0] < width - 150; // there is room for its name on the right
         const ball = [x(q), y(found.answer)];
         const far = (k, v, off) => Math.hypot(ball[0] - x(k), ball[1] - y(v) - off); // from the number beside a dot
         const beside = (k, v) => (far(k, v, -18) < Math.min(26, far(k, v, 19)) ? 24 : -13); // above it, or below
@@ -71,7 +71,7 @@
           ]),
           line(left, floor, width - right, floor, { opacity: 0.5 }),
           svg("circle", { cx: ring[0], cy: ring[1], r: 8, fill: "var(--pst-color-background)", stroke: colour("query"), "stroke-width": 2.5, class: "tl-grip" }),
-          fresh && text(ring[0] + (right ? 15 : -15), ring[1] + 5, `bandwidth ${number(h, 1)} h`, { size: 13, anchor: right ? "start" : "end" }),
+          fresh && text(ring[0] + (named ? 15 : -15), ring[1] + 5, `bandwidth ${number(h, 1)} h`, { size: 13, anchor: named ? "start" : "end" }),
           svg("circle", { cx: ball[0], cy: ball[1], r: 9, fill: colour("query"), stroke: "var(--pst-color-background)", "stroke-width": 2, class: "tl-grip" }),
           rect(pill - 60, 4, 120, 30, { rx: 15, fill: colour("query"), class: "tl-grip" }),
           text(pill, 24, said.join(" → "), { size: 15, fill: colour("on-query") }),
