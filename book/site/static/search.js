@@ -30,6 +30,7 @@
   // Stems, so that "normalizing" is "normalisation" and "layer norms" are a "layer norm"; only compared with each other.
   const ENDINGS = /^(.{3,}?)(?:is(?:e[drs]?|ers|ing|ations?)|ations?|ions?|ings?|al|ly|ed|ers?|es|e|s)$/;
   const SAME = new Map([["sqrt", "root"]]); // as it is typed, and as it is written
+  const written = (word) => word.replace(/^(\p{L}{4,})iz(?=(?:e[drs]?|ers|ing|ations?)$)/iu, "$1is"); // as this book spells it
   const british = (word) => word.toLowerCase().replace(/iz(?=e|i|a)/g, "is").replace(/our/g, "or");
   const known = new Map(); // stems of words, since whole texts are compared
   const stem = (word) => {
@@ -178,9 +179,9 @@
   const ask = async (engine, query) => {
     const code = CODE.test(query);
     const typedWords = content(query.split(/\s+/).map((word) => word.replace(EDGES, "")).filter(Boolean));
-    const words = typedWords.map((word) => (code ? word : SAME.get(word.toLowerCase()) ?? word));
+    const words = typedWords.map((word) => (code ? word : SAME.get(word.toLowerCase()) ?? written(word)));
     const quoted = query.replaceAll('"', " ");
-    const phrases = new Set(parts(query).length > 2 ? [quoted, quoted.replace(/iz(?=[eia])/g, "is")] : []); // as typed, as written
+    const phrases = new Set(parts(query).length > 2 ? [quoted, quoted.replace(/[\p{L}]+/gu, written)] : []);
     const [same, ...looked] = await Promise.all([
       Promise.all([...phrases].map((phrase) => engine.pagefind.search(`"${phrase}"`))),
       ...words.map((word) => lookedUp(engine, word)),
