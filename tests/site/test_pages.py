@@ -282,7 +282,7 @@ def test_what_scrolls_on_a_phone_can_be_reached_by_keyboard(facts, path):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_table_that_goes_on_has_a_shade_at_that_edge(visit, scheme):
     """In the picture: the edge differs from the page where there is more, and is like it at the end."""
-    page = visit("book/inside/chapter.html", scheme=scheme, width=360).page
+    page = visit("book/notation/chapter.html", scheme=scheme, width=360).page
     frames = page.locator(".pst-scrollable-table-container, .tformer-scroll")
     wide = "all => all.findIndex(one => one.scrollWidth > one.clientWidth + 40)"
     where = frames.evaluate_all(wide)
