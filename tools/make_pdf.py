@@ -33,7 +33,6 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chro
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"]
 FOLDER = "pdf"  # in the site
 BOOK = "transformers-by-construction.pdf"
-MOST_PRINTS = 3  # of the book, until its contents name the right pages
 PAPER = {"prefer_css_page_size": True, "print_background": True, "outline": True, "tagged": True}
 COLUMN = 628  # pixels: the text's width on paper, 166 mm
 LEFT_OUT = re.compile(r"book/(index|api/.*|claims|results)")  # what is for the screen only
@@ -219,20 +218,16 @@ class Printer:
         if missing:
             sys.exit(f"the book lacks pictures: {', '.join(missing)}")
         numbers = page_numbers(opened.pdf(**PAPER | {"outline": False, "tagged": False}))
-        for _ in range(MOST_PRINTS):  # what the first print lays out may move a heading in the next one
-            opened.evaluate(
-                """numbers => {
-                  for (const link of document.querySelectorAll('.print-contents a')) {
-                    const number = numbers[decodeURIComponent(link.hash.slice(1))];
-                    link.querySelector('.number').textContent = number ?? '';
-                  }
-                }""",
-                numbers,
-            )
-            pdf, told = opened.pdf(**PAPER), numbers
-            numbers = page_numbers(pdf)
-            if numbers == told:
-                break
+        opened.evaluate(
+            """numbers => {
+              for (const link of document.querySelectorAll('.print-contents a')) {
+                const number = numbers[decodeURIComponent(link.hash.slice(1))];
+                link.querySelector('.number').textContent = number ?? '';
+              }
+            }""",
+            numbers,
+        )
+        pdf = opened.pdf(**PAPER)
         opened.close()
         return pdf
 
