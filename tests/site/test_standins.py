@@ -1,5 +1,6 @@
 """The API pages are made without the packages that tformer_lib computes with, and show what is there."""
 
+import ast
 import functools
 import json
 import subprocess
@@ -72,6 +73,7 @@ def shown(how: str) -> dict:
     return json.loads(done.stdout)
 
 
+@functools.cache
 def not_the_site_s() -> set[str]:
     """What can be imported here and not where requirements-site.txt alone is installed."""
     lines = (ROOT / "requirements-site.txt").read_text("utf8").splitlines()
@@ -103,3 +105,33 @@ def test_they_change_no_signature_and_no_base():
         name: (with_stand_ins[name], real[name]) for name in real if real[name] != with_stand_ins[name]
     }
     assert different == {}
+
+
+def test_the_site_s_own_code_imports_the_site_s_packages_alone():
+    """The extensions and `tools/build_site.py`, with all that they import of the project's."""
+    code = {
+        file.stem: file
+        for folder in ("tools", "book/site/extensions")
+        for file in (ROOT / folder).glob("*.py")
+    }
+    waiting = [name for name in code if name.startswith("tformer_")] + ["build_site", "bootstrap"]
+    read, foreign = set(), {}
+    while waiting:
+        name = waiting.pop()
+        if name in read:
+            continue
+        read.add(name)
+        for node in ast.walk(ast.parse(code[name].read_text("utf8"))):
+            if isinstance(node, ast.Import):
+                imported = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                imported = [node.module]
+            else:
+                continue
+            for top in (one.split(".")[0] for one in imported):
+                if top in code:
+                    waiting.append(top)
+                elif top in not_the_site_s() - {"future_typing"}:  # imported where it is there
+                    foreign.setdefault(name, set()).add(top)
+    assert len(read) > 30
+    assert foreign == {}

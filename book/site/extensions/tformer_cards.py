@@ -7,7 +7,7 @@ chapter's pages name the card of the chapter; other pages keep the book's.
 import html
 from pathlib import Path
 
-import matplotlib
+import font_source_sans_pro
 from PIL import Image, ImageDraw, ImageFont
 from sphinx.application import Sphinx
 from tformer_site import by_docname
@@ -17,15 +17,18 @@ LEFT, WIDTH, HEIGHT = 500, 640, 230  # of the title: where it begins, and its ro
 INK, SOFT = "#1d2733", "#454a5c"
 
 
-def font(name: str, size: int) -> ImageFont.FreeTypeFont:
-    """The card's face, which comes with Matplotlib."""
-    return ImageFont.truetype(Path(matplotlib.get_data_path(), "fonts", "ttf", f"{name}.ttf"), size)
+FILES = Path(font_source_sans_pro.__file__).parent / "files"
+
+
+def font(weight: str, size: int) -> ImageFont.FreeTypeFont:
+    """The face of the site's titles."""
+    return ImageFont.truetype(FILES / f"SourceSansPro-{weight}.ttf", size)
 
 
 def fitted(draw: ImageDraw.ImageDraw, title: str) -> tuple[str, ImageFont.FreeTypeFont]:
     """The title in lines, and the largest face in which they have room."""
-    for size in range(76, 20, -4):
-        face, lines = font("DejaVuSans-Bold", size), [""]
+    for size in range(84, 20, -4):
+        face, lines = font("Bold", size), [""]
         for word in title.split():
             longer = f"{lines[-1]} {word}".strip()
             if draw.textlength(longer, face) <= WIDTH:
@@ -45,9 +48,9 @@ def card(number: str, title: str) -> Image.Image:
     draw = ImageDraw.Draw(picture)
     draw.rectangle((LEFT - 30, 0, *picture.size), "white")
     lines, face = fitted(draw, title)
-    draw.text((LEFT, 148), f"Chapter {number}", SOFT, font("DejaVuSans", 32))
+    draw.text((LEFT, 148), f"Chapter {number}", SOFT, font("Regular", 36))
     draw.multiline_text((LEFT, 315), lines, INK, face, anchor="lm")
-    draw.text((LEFT, 445), "Transformers by Construction", SOFT, font("DejaVuSans", 32))
+    draw.text((LEFT, 445), "Transformers by Construction", SOFT, font("Regular", 36))
     return picture
 
 
