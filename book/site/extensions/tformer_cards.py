@@ -13,7 +13,7 @@ from sphinx.application import Sphinx
 from tformer_site import by_docname
 
 BOOK = Path(__file__).parents[1] / "static" / "card.png"  # 1200 x 630, its mark on the left
-LEFT, WIDTH, HEIGHT = 500, 640, 230  # of the title: where it begins, and its room
+LEFT, WIDTH, HEIGHT = 500, 640, 200  # of the title: where it begins, and its room
 INK, SOFT = "#1d2733", "#454a5c"
 
 
@@ -27,7 +27,7 @@ def font(weight: str, size: int) -> ImageFont.FreeTypeFont:
 
 def fitted(draw: ImageDraw.ImageDraw, title: str) -> tuple[str, ImageFont.FreeTypeFont]:
     """The title in lines, and the largest face in which they have room."""
-    for size in range(84, 20, -4):
+    for size in range(80, 20, -4):
         face, lines = font("Bold", size), [""]
         for word in title.split():
             longer = f"{lines[-1]} {word}".strip()
