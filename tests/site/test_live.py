@@ -2044,6 +2044,25 @@ def test_what_an_exercise_begins_with_is_nobodys_doing(visit):
     assert done.count() == 1
 
 
+@pytest.mark.parametrize("width", [1440, 360])
+def test_a_letter_of_the_circuit_stands_above_its_note(play, width):
+    figure = play(name="induction-explorer", width=width).page.locator('[figure="induction-explorer"]')
+    letters = figure.locator(".tl-cells button").all()
+    notes = figure.locator('rect[data-key^="note "]').all()
+    middles = [
+        [box["x"] + box["width"] / 2 for box in (e.bounding_box() for e in row)] for row in (letters, notes)
+    ]
+    assert len(letters) == 7
+    assert middles[0] == pytest.approx(middles[1], abs=2)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_slider_is_long_enough_for_a_hand(play, name):
+    figure = play(PAGES[name], name, width=1440).page.locator(f'[figure="{name}"]')
+    sliders = figure.locator('input[type="range"]:visible').all()
+    assert all(slider.bounding_box()["width"] >= 72 for slider in sliders)
+
+
 # Something that a reader changes in one step, and sees.
 STEPS = {
     "soft-dictionary": {"q": 12},

@@ -41,8 +41,8 @@
       ui.stage.append(letters);
       const show = ui.picture("Under each letter its note: the letter before it, as head 0.0 writes it; the score of its match with the letter that asks; arcs as thick as the weights of head 1.0; and at last the logits. The sentence below says what is read and copied.");
       ui.panel.classList.add("tl-dense");
-      ui.slider("step", "Step", { min: 0, max: 3, show: (step) => `${step + 1} of 4: ${steps[step]}` });
-      ui.slider("sharp", "Score of a match", { min: 1, max: 20 });
+      ui.slider("step", "Step", { min: 0, max: 3, show: (step) => `${step + 1} of 4: ${steps[step]}` }).classList.add("tl-wide");
+      ui.slider("sharp", "Score of a match", { min: 1, max: 20 }).classList.add("tl-wide");
       ui.toggle("connected", "Head 1.0 compares with what head 0.0 has written").classList.add("tl-wide");
       ui.toggle("first", "Head 0.0 is there");
       ui.panel.append(html("div", { class: "tl-row" }, html("span", {}, "Letters"), box), fault);
