@@ -15,8 +15,6 @@ from tformer_site import by_docname
 BOOK = Path(__file__).parents[1] / "static" / "card.png"  # 1200 x 630, its mark on the left
 LEFT, WIDTH, HEIGHT = 500, 640, 200  # of the title: where it begins, and its room
 INK, SOFT = "#1d2733", "#454a5c"
-
-
 FILES = Path(font_source_sans_pro.__file__).parent / "files"
 
 
