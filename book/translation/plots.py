@@ -1,5 +1,6 @@
 """The figures of the chapter on translation."""
 
+import math
 from collections.abc import Mapping, Sequence
 from statistics import mean
 from textwrap import fill
@@ -65,8 +66,10 @@ def redrawn(differences: Float[Tensor, " N"], measured: float) -> BookFigure:
         measured: the difference on the test set itself.
     """
     figure, axis = new_figure(height=2.9)
-    low, high = (round(10 * differences.quantile(q).item()) for q in (0.002, 0.998))
-    edges = [k / 10 for k in range(min(low, 0) - 1, max(high, 0) + 2)]  # zero is an edge
+    middle, spread = differences.mean().item(), max(differences.std().item(), 0.04)
+    bin_width = spread / 4  # so that another training's spread gives the same shape
+    low, high = (math.floor((middle + side * 3.5 * spread) / bin_width) for side in (-1, 1))
+    edges = [k * bin_width for k in range(min(low, -1), max(high, 1) + 2)]  # zero is an edge
     axis.hist(differences.clamp(edges[0], edges[-1]).tolist(), bins=edges, color=BLUE, label="drawn tests")
     axis.axvline(0, color=BLACK, label="no gain")
     axis.axvline(measured, color=RED, linestyle="--", label="our test")
