@@ -20,6 +20,7 @@ from chapters import chapters, notebooks
 from tests.site.pages import ROOT, eventually
 from tformer_book.attention.exercises import nadaraya_watson
 from tformer_book.inside.models.attention_only import built_induction
+from tformer_book.kit.data.mnist import mnist
 from tformer_book.kit.live import FILE, as_script, from_json, live_model
 from tformer_book.kit.models.recipes import MODERN
 from tformer_book.kit.published import PUBLISHED, forward_flops_per_token
@@ -37,6 +38,7 @@ from tformer_lib.analysis.ablation import mask_heads
 from tformer_lib.analysis.activations import ablate
 from tformer_lib.analysis.weights import attention_weights
 from tformer_lib.core.attention import Attend
+from tformer_lib.core.patches import to_patches
 from tformer_lib.core.positions import Rotary
 from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.efficient.latent import MultiHeadLatentAttention
@@ -53,7 +55,7 @@ FIGURES = {
 DATA = ("logits.js", "attention.js", "patching.js")  # numbers, not programs
 MADE = ("model_weights.js",)  # when the site is built
 PAGES = {name: f"book/{'live_model' if name == 'live-model' else 'play'}.html" for name in FIGURES}
-GREATEST = 60_000  # bytes of all programs and the style sheet, compressed
+GREATEST = 66_000  # bytes of all programs and the style sheet, compressed
 
 
 @pytest.fixture(scope="module")
@@ -194,6 +196,21 @@ def test_the_induction_circuit_is_the_library_s(maths, seed, sharp, connected, f
     close(found["logits"], logits)
     close(found["previous"], weights[0, 0])
     close(found["weights"], weights[1, 0])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_columns_of_patches_and_a_map_of_them_are_the_librarys(maths, seed):
+    chance = random.Random(seed)
+    side, p = chance.choice([(28, 7), (12, 3), (8, 4)])
+    right, down = (chance.randint(-side, side) for _ in range(2))
+    image, omega = numbers(chance, side * side), torch.nn.Linear(p * p, 5, bias=False).double()
+    whole = torch.nn.functional.pad(exact(image).view(1, 1, side, side), (right, -right, down, -down))
+    found = maths("moved", image, side, right, down)
+    close(found, whole.flatten())
+    columns = maths("patchColumns", found, side, p)
+    close(columns, to_patches(whole, p)[0])
+    mapped = [maths("product", omega.weight.tolist(), x) for x in columns]
+    close(mapped, omega(to_patches(whole, p))[0].detach())
 
 
 @pytest.fixture
@@ -1962,6 +1979,11 @@ DEEDS = {
         [slide("Place of the query, n", 3), slide("Place of the key, s", 4)],
         [slide("Place of the key, s", 300)],
     ],
+    "moved-patch": [
+        [slide("To the right", -1)],
+        [slide("To the right", 7)],
+        [slide("To the right", 2), slide("Patch", 4)],
+    ],
     "sampler": [
         [slide("Top-k", 3)],
         [slide("Top-k", 0), slide("Min-p", 0.6)],
@@ -2074,6 +2096,7 @@ STEPS = {
     "the-cache": {"cache": True, "written": 5},
     "attention-explorer": {"head": 1},
     "sampler": {"topK": 3},
+    "moved-patch": {"right": 2},
     "online-softmax": {"seen": 4},
     "induction-explorer": {"step": 3},
     "patching-board": {"item": "1"},
@@ -2242,6 +2265,52 @@ def test_what_the_solutions_say_of_heads_of_the_translator_and_of_the_vit(visit)
     assert all(item["answers"][""][0][0][1] > 0.985 for item in digits[1:])
     figure = begun(visit, "ex-vit-silence")
     assert figure.get_by_label("Silence this head").is_checked()
+
+
+def test_what_the_solution_says_of_columns_that_move(visit):
+    figure = begun(visit, "ex-vit-columns")
+    page, said = figure.page, figure.locator(".tl-said")
+    digit, omega = page.evaluate(
+        "() => { const { digit, omega } = TformerLive.figures.get('moved-patch'); return [digit, omega]; }"
+    )
+    test, labels = mnist("test")
+    torch.testing.assert_close(exact(digit).view(28, 28), (9 * test[8, 0]).round().double())
+    assert labels[8] == 3
+
+    def columns(right: int, down: int) -> torch.Tensor:
+        image = torch.nn.functional.pad(exact(digit).view(1, 1, 28, 28), (right, -right, down, -down))
+        assert image.sum() == sum(digit)  # no ink is lost
+        return to_patches(image, 7)[0]
+
+    before = columns(0, 0)
+    ink = before.sum(dim=1) > 0
+    assert ink.sum() == 8
+    for move in ((1, 0), (-1, 0), (0, 1), (0, -1)):
+        assert not (columns(*move) == before).all(dim=1)[ink].any()
+    assert torch.equal(columns(-7, 0)[:-1], before[1:])
+    assert torch.equal(columns(7, 0)[1:], before[:-1])
+    assert "Moved by 1 to the right: of 8 columns with ink none stand in their place." in said.inner_text()
+    figure.get_by_label("To the right").fill("-7")
+    assert "all 8 stand again, one place back" in said.inner_text()
+    made = [int(x) for x in (exact(omega) @ columns(-7, 0)[6]).tolist()]
+    told = re.findall(r"(\N{MINUS SIGN}?\d+)(?=,| and |\.$)", said.inner_text().partition("makes of it")[2])
+    assert [int(x.replace("\N{MINUS SIGN}", "-")) for x in told] == made
+    assert set(exact(omega).flatten().tolist()) == {-1, 0, 1}
+
+
+@pytest.mark.parametrize("width", [1440, 360])
+def test_a_digit_can_be_dragged_over_its_patches(play, width):
+    figure = play(name="moved-patch", width=width).page.locator('details[data-try="moved-patch"]')
+    grip = figure.locator(".tl-grip")
+    grip.scroll_into_view_if_needed()
+    unit = figure.locator("svg rect").first.bounding_box()["width"] / 28
+    x, y = middle(grip)
+    drag(figure.page, (x, y), (x - 4 * unit, y + 9 * unit))
+    assert figure.get_by_label("To the right").get_attribute("aria-valuetext") == "4 left"
+    assert figure.get_by_label("Down").get_attribute("aria-valuetext") == "3 down"  # as far as it goes
+    columns = figure.locator("svg rect").last.bounding_box()  # the numbers of the chosen one
+    figure.page.mouse.click(columns["x"] + 1.5 * columns["width"], columns["y"] + 20)
+    assert figure.get_by_label("Patch", exact=True).get_attribute("aria-valuetext") == "8"
 
 
 def test_what_the_solution_says_of_a_word_letter_by_letter(visit):

@@ -198,6 +198,17 @@
     };
   };
 
+  // Chapter 10: an image of side x side numbers, moved; its patches as columns, in reading order; a matrix times a vector.
+  const moved = (image, side, right, down) => image.map((_, i) => {
+    const [x, y] = [(i % side) - right, Math.floor(i / side) - down];
+    return x >= 0 && x < side && y >= 0 && y < side ? image[y * side + x] : 0;
+  });
+  const patchColumns = (image, side, p) => Array.from({ length: (side / p) ** 2 }, (_, n) => {
+    const corner = Math.floor((n * p) / side) * p * side + ((n * p) % side);
+    return Array.from({ length: p * p }, (_, k) => image[corner + Math.floor(k / p) * side + (k % p)]);
+  });
+  const product = (matrix, x) => matrix.map((row) => dot(row, x));
+
   // Numbers that look random and are the same everywhere: mulberry32, and normal ones after Box and Muller.
   const random = (seed) => {
     let a = seed >>> 0;
@@ -213,6 +224,6 @@
 
   window.TformerMaths = {
     sum, dot, norm, mix, softmax, softLookup, attendOne, gradients, speeds, rotate, nextProbabilities,
-    parameters, forwardFlops, stepFlops, gpuMemory, messageBytes, trainingDays, cacheNumbers, onlineSoftmax, errorLeft, induction, random,
+    parameters, forwardFlops, stepFlops, gpuMemory, messageBytes, trainingDays, cacheNumbers, onlineSoftmax, errorLeft, induction, moved, patchColumns, product, random,
   };
 })();
