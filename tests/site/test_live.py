@@ -34,6 +34,7 @@ from tformer_book.scale.costs import (
     training_days,
 )
 from tformer_book.scale.published_runs import RUNS
+from tformer_book.skip_norm.experiments.gradient_depth import KINDS, stack, tokens_and_gradient
 from tformer_lib.analysis.ablation import mask_heads
 from tformer_lib.analysis.activations import ablate
 from tformer_lib.analysis.weights import attention_weights
@@ -52,7 +53,7 @@ FIGURES = {
     if (file := chapter.folder / "live.yml").exists()
     for name, figure in yaml.safe_load(file.read_text("utf8")).items()
 }
-DATA = ("logits.js", "attention.js", "patching.js")  # numbers, not programs
+DATA = ("logits.js", "attention.js", "patching.js", "gradients.js")  # numbers, not programs
 MADE = ("model_weights.js",)  # when the site is built
 PAGES = {name: f"book/{'live_model' if name == 'live-model' else 'play'}.html" for name in FIGURES}
 GREATEST = 66_000  # bytes of all programs and the style sheet, compressed
@@ -211,6 +212,35 @@ def test_columns_of_patches_and_a_map_of_them_are_the_librarys(maths, seed):
     close(columns, to_patches(whole, p)[0])
     mapped = [maths("product", omega.weight.tolist(), x) for x in columns]
     close(mapped, omega(to_patches(whole, p))[0].detach())
+
+
+@pytest.fixture(scope="module")
+def gradients():
+    text = (LIVE / "gradients.js").read_text("utf8")
+    return json.loads(text.removeprefix("window.TformerGradients = ").removesuffix(";\n"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_recorded_gradients_are_those_of_stacks_of_the_library(gradients, kind):
+    """Stack after stack by autograd, from its own end; recorded are powers of ten."""
+    tokens, back = tokens_and_gradient()
+    blocks, (lengths, own) = stack(kind), gradients[kind]
+    assert len(lengths) == len(own) == len(blocks) == 64
+    for depth in (1, 2, 9):
+        first = tokens.clone().requires_grad_()
+        last = torch.nn.Sequential(*blocks[:depth])(first)
+        (last * back).sum().backward()
+        assert abs(lengths[depth - 1] - math.log10(first.grad.norm() / back.norm())) < 2e-3
+        spread = (last - last.mean(dim=1, keepdim=True)).norm() / last.norm()
+        if spread > 1e-12:  # less is rounding
+            assert abs(own[depth - 1] - math.log10(spread)) < 2e-3
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_record_of_the_gradients_fits_them(gradients, kind):
+    for depth, facts in recorded("gradient_depth")["results"][kind].items():
+        for power, fact in zip(gradients[kind], facts.values(), strict=True):
+            assert power[int(depth) - 1] == round(math.log10(max(fact, 1e-30)), 3) or fact < 1e-14
 
 
 @pytest.fixture
@@ -1979,6 +2009,11 @@ DEEDS = {
         [slide("Place of the query, n", 3), slide("Place of the key, s", 4)],
         [slide("Place of the key, s", 300)],
     ],
+    "gradient-back": [
+        [slide("Blocks", 13)],
+        [press("skip"), slide("Blocks", 64)],
+        [press("before f")],
+    ],
     "moved-patch": [
         [slide("To the right", -1)],
         [slide("To the right", 7)],
@@ -2097,6 +2132,7 @@ STEPS = {
     "attention-explorer": {"head": 1},
     "sampler": {"topK": 3},
     "moved-patch": {"right": 2},
+    "gradient-back": {"norm": "pre"},
     "online-softmax": {"seen": 4},
     "induction-explorer": {"step": 3},
     "patching-board": {"item": "1"},
@@ -2311,6 +2347,36 @@ def test_a_digit_can_be_dragged_over_its_patches(play, width):
     columns = figure.locator("svg rect").last.bounding_box()  # the numbers of the chosen one
     figure.page.mouse.click(columns["x"] + 1.5 * columns["width"], columns["y"] + 20)
     assert figure.get_by_label("Patch", exact=True).get_attribute("aria-valuetext") == "8"
+
+
+def test_what_the_solution_says_of_what_arrives(visit, gradients):
+    figure = begun(visit, "ex-skip-norm-arrives")
+    said = figure.locator(".tl-said")
+    assert "10¹⁷ times as long as that at the end" in said.inner_text()
+    at_64 = {kind: (lengths[63], own[63]) for kind, (lengths, own) in gradients.items()}
+    assert round(10 ** (at_64["skip none"][0] / 64), 1) == 1.8
+    sized = {kind for kind, (length, _) in at_64.items() if abs(length) < math.log10(20)}
+    assert sized == {kind for kind in KINDS if not kind.endswith("none")}
+    assert all(own < -14.5 for kind, (_, own) in at_64.items() if kind.startswith("alone"))
+    for skip, norm, times, own in (
+        ("skip", "before f", "6.4", "25%"),
+        ("skip", "after", "0.65", "10⁻⁹"),
+        ("no skip", "before f", "0.44", "Nothing"),
+        ("no skip", "after", "12", "Nothing"),
+    ):
+        press(skip)(figure)
+        press(norm)(figure)
+        assert f"is {times} times as long" in said.inner_text()
+        assert f"{own} of the tokens is their own" in said.inner_text()
+
+
+def test_who_drags_too_far_is_told_so(play):
+    figure = play(name="gradient-back").page.locator('details[data-try="gradient-back"]')
+    asked = figure.locator(".tl-to-do")
+    dragged(figure, 0, 0.12, 0.5, 0.95)
+    assert int(figure.get_by_label("Blocks", exact=True).get_attribute("aria-valuetext")) > 50
+    assert "Where does it fall below a millionth" in asked.inner_text()
+    assert figure.locator(".tl-done").count() == 0
 
 
 def test_what_the_solution_says_of_a_word_letter_by_letter(visit):
