@@ -19,6 +19,8 @@ from chapters import chapters, notebooks
 
 from tests.site.pages import ROOT, eventually
 from tformer_book.attention.exercises import nadaraya_watson
+from tformer_book.bert.experiments.bert_page import Page
+from tformer_book.bert.experiments.hidden_words import SENTENCES, hidden
 from tformer_book.inside.models.attention_only import built_induction
 from tformer_book.kit.data.mnist import mnist
 from tformer_book.kit.live import FILE, as_script, from_json, live_model
@@ -44,6 +46,7 @@ from tformer_lib.core.positions import Rotary
 from tformer_lib.core.transformer import TransformerConfig
 from tformer_lib.efficient.latent import MultiHeadLatentAttention
 from tformer_lib.efficient.tiled import TiledAttend
+from tformer_lib.generation.filling import fill_in
 from tformer_lib.generation.sampling import next_token_probabilities
 
 LIVE = ROOT / "book" / "site" / "static" / "live"
@@ -53,7 +56,7 @@ FIGURES = {
     if (file := chapter.folder / "live.yml").exists()
     for name, figure in yaml.safe_load(file.read_text("utf8")).items()
 }
-DATA = ("logits.js", "attention.js", "patching.js", "gradients.js")  # numbers, not programs
+DATA = ("logits.js", "attention.js", "patching.js", "gradients.js", "fillings.js")  # numbers, not programs
 MADE = ("model_weights.js",)  # when the site is built
 PAGES = {name: f"book/{'live_model' if name == 'live-model' else 'play'}.html" for name in FIGURES}
 GREATEST = 66_000  # bytes of all programs and the style sheet, compressed
@@ -241,6 +244,60 @@ def test_the_record_of_the_gradients_fits_them(gradients, kind):
     for depth, facts in recorded("gradient_depth")["results"][kind].items():
         for power, fact in zip(gradients[kind], facts.values(), strict=True):
             assert power[int(depth) - 1] == round(math.log10(max(fact, 1e-30)), 3) or fact < 1e-14
+
+
+@pytest.fixture(scope="module")
+def fillings():
+    text = (LIVE / "fillings.js").read_text("utf8")
+    assert len(text) < 60_000
+    return json.loads(text.removeprefix("window.TformerFillings = ").removesuffix(";\n"))
+
+
+def test_recorded_fillings_are_probabilities_of_each_word(fillings):
+    assert len(fillings) == 4
+    for one in fillings:
+        for side in ("left", "both"):
+            assert len(one[side]) == len(one["words"])
+            for word, said in zip(one["words"], one[side], strict=True):
+                shares = [share for _, share in said["best"]]
+                assert shares == sorted(shares, reverse=True)
+                assert sum(shares) < 1.001
+                assert dict(said["best"]).get(word, said["true"]) == said["true"]
+
+
+def test_the_record_of_the_fillings_fits_them(fillings):
+    facts = recorded("hidden_words")["results"]
+    sides = {
+        side: [(word, said) for one in fillings for word, said in zip(one["words"], one[side], strict=True)]
+        for side in ("left", "both")
+    }
+    first = {side: sum(word == said["best"][0][0] for word, said in all_) for side, all_ in sides.items()}
+    assert (first["both"], first["left"]) == (facts["first with both"], facts["first with the left"])
+    likelier = facts["likelier with both"]  # counted before rounding
+    pairs = [(b["true"], a["true"]) for (_, a), (_, b) in zip(sides["left"], sides["both"], strict=True)]
+    assert sum(b > a for b, a in pairs) <= likelier <= sum(b >= a for b, a in pairs)
+    program = (LIVE / "hidden_word.js").read_text("utf8")
+    assert f"{likelier} of these {facts['words']} words are likelier" in program
+
+
+def test_fillings_are_the_models_with_the_rest_shown_or_cut_off(fillings):
+    """With a model of any weights: both sides are those of `fill_in`, the left is that of a shorter text."""
+    page = Page()
+    model = page.fresh(3).eval()
+    sentence = SENTENCES[1]
+    found = hidden(page, model, sentence)
+    assert found["words"] == fillings[1]["words"]
+    words = found["words"]
+    for n, word in enumerate(words):
+        text = " ".join("[MASK]" if m == n else other for m, other in enumerate(words))
+        (best,) = fill_in(model, page.tokenizer, text, k=4)
+        assert [[token, round(p, 3)] for token, p in best] == found["both"][n]["best"]
+        read = page.tokenizer.encode(
+            "[CLS]" + " ".join([*words[:n], "[MASK]"]), allow_special=["[CLS]", "[MASK]"]
+        )
+        with torch.no_grad():
+            p = model(torch.tensor([read]))[0][0, -1].softmax(dim=-1)
+        assert found["left"][n]["true"] == round(p[page.tokenizer.tokens.index(word)].item(), 3)
 
 
 @pytest.fixture
@@ -2014,6 +2071,11 @@ DEEDS = {
         [press("skip"), slide("Blocks", 64)],
         [press("before f")],
     ],
+    "hidden-word": [
+        [press("united")],
+        [press("states")],
+        [choose("Sentence", "2"), slide("Hidden word", 7)],
+    ],
     "moved-patch": [
         [slide("To the right", -1)],
         [slide("To the right", 7)],
@@ -2133,6 +2195,7 @@ STEPS = {
     "sampler": {"topK": 3},
     "moved-patch": {"right": 2},
     "gradient-back": {"norm": "pre"},
+    "hidden-word": {"place": 7},
     "online-softmax": {"seen": 4},
     "induction-explorer": {"step": 3},
     "patching-board": {"item": "1"},
@@ -2377,6 +2440,44 @@ def test_who_drags_too_far_is_told_so(play):
     assert int(figure.get_by_label("Blocks", exact=True).get_attribute("aria-valuetext")) > 50
     assert "Where does it fall below a millionth" in asked.inner_text()
     assert figure.locator(".tl-done").count() == 0
+
+
+def test_what_the_solution_says_of_the_left_alone(visit, fillings):
+    figure = begun(visit, "ex-bert-left-alone")
+    said = figure.locator(".tl-said")
+    assert "“united”" in said.inner_text()
+    assert (
+        "gives it less than 1%, and most to “following” (4%); with both sides 85%, more than"
+        in said.inner_text()
+    )
+    one, four = fillings[0], fillings[3]
+    gains = {
+        word: round(both["true"] - left["true"], 3)
+        for word, left, both in zip(one["words"], one["left"], one["both"], strict=True)
+    }
+    assert max(gains, key=gains.get) == "united"
+    assert min(gains, key=gains.get) == "states"
+    press("states")(figure)
+    assert "gives it 69%, more than any other; with both sides 50%" in said.inner_text()
+    first = {
+        side: [w for w, asked in zip(four["words"], four[side], strict=True) if asked["best"][0][0] == w]
+        for side in ("left", "both")
+    }
+    assert first == {"left": ["country", "."], "both": ["of", "the", "of", "the", "country", "."]}
+
+
+@pytest.mark.parametrize("width", [1440, 360])
+def test_a_word_is_hidden_by_a_tap_and_heard_as_hidden(play, width):
+    figure = play(name="hidden-word", width=width).page.locator('details[data-try="hidden-word"]')
+    words = figure.get_by_role("group", name="The sentence: choose the word to hide")
+    words.get_by_role("button", name="united").click()
+    assert words.get_by_role("button", name="united, hidden").get_attribute("aria-pressed") == "true"
+    assert words.locator("button").nth(6).inner_text() == "▢"
+    assert figure.get_by_label("Hidden word", exact=True).get_attribute("aria-valuetext") == "7"
+    drawn = figure.locator("svg text").all_text_contents()
+    assert drawn.count("united") == 2  # at both sides, also where it is not among the likeliest
+    figure.get_by_label("Sentence", exact=True).select_option("3")
+    assert words.locator("button").first.get_attribute("aria-label") == "most, hidden"
 
 
 def test_what_the_solution_says_of_a_word_letter_by_letter(visit):
