@@ -198,7 +198,7 @@
     };
   };
 
-  // Chapter 10: an image of side x side numbers, moved; its patches as columns, in reading order; a matrix times a vector.
+  // Chapter 12: an image of side x side numbers, moved; its patches as columns, in reading order; a matrix times a vector.
   const moved = (image, side, right, down) => image.map((_, i) => {
     const [x, y] = [(i % side) - right, Math.floor(i / side) - down];
     return x >= 0 && x < side && y >= 0 && y < side ? image[y * side + x] : 0;

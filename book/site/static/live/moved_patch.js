@@ -1,4 +1,4 @@
-// Chapter 10: drag a digit by some pixels; the columns of its patches, before and now, and what a map makes of them.
+// Chapter 12: drag a digit by some pixels; the columns of its patches, before and now, and what a map makes of them.
 (() => {
   const { define, svg, text, line, rect, colour, number, list } = window.TformerLive;
   const { moved, patchColumns, product, sum } = window.TformerMaths;
